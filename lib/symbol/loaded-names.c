@@ -7,6 +7,7 @@
 #include "symbol/find/debug-link.h"
 #include "symbol/jit/jit-find.h"
 #include "symbol/kernel/kernel-find.h"
+#include "symbol/kernel/kernel-module.h"
 #include "symbol/resolver-private.h"
 #include "symbol/table/kept-table.h"
 
@@ -129,7 +130,7 @@ static int loaded_names_module(SymbolResolver *resolver, LoadedNames *loaded) {
     int r;
 
     name_build_init(&build, NAME_BY_START);
-    r = kernel_find_module(&resolver->find, m->path, m->start, &build);
+    r = kernel_module_find(&resolver->find, m, &build);
     if (r == 0)
         r = stored_table_make(&build, &loaded->table);
     loaded->has_table = r == 0;

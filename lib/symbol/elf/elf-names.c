@@ -52,7 +52,8 @@ static uint64_t elf_names_value(const ElfView *view, const ElfSymbol *s) {
     return view->type == ET_REL ? view->sections[s->section].address + s->value : s->value;
 }
 
-static int elf_names_take(const SymbolTable *table, NameBuild *build) {
+/* Symbols of one section, or with `only` 0 all. */
+static int elf_names_take(const SymbolTable *table, size_t only, NameBuild *build) {
     size_t size = elf_symbol_bytes(table->view);
     int r = 0;
 
@@ -64,7 +65,8 @@ static int elf_names_take(const SymbolTable *table, NameBuild *build) {
                              .binding = elf_names_binding(s.info),
                              .name = {.data = (const uint8_t *)name, .size = strlen(name)}};
 
-        r = name_build_add(build, &symbol);
+        if (only == 0 || s.section == only)
+            r = name_build_add(build, &symbol);
     }
     return r;
 }
@@ -77,7 +79,7 @@ static int elf_names_read(const ElfView *view, size_t section, NameBuild *build)
     symbol_table_init(&table, view, limit_bytes);
     r = section > 0 ? symbol_table_read(&table, &view->sections[section]) : go_table_read(&table);
     if (r == 0 || r == -E2BIG || r == -EBADMSG)
-        r = elf_names_take(&table, build);
+        r = elf_names_take(&table, 0, build);
     return r == -E2BIG ? 0 : r;
 }
 
@@ -109,6 +111,25 @@ int elf_names_add(const ElfFile *file, NameBuild *build) {
     if (r == 0 && whole == 0 && elf_names_is_go(view))
         r = elf_names_read(view, 0, build);
     return r == 0 ? plt_names_add(view, build) : r;
+}
+
+/* A debug file has the header of the section without its bytes. */
+int elf_names_add_section(const ElfFile *file, const char *name, NameBuild *build) {
+    const ElfView *view = elf_file_view(file);
+    size_t symbols = elf_names_section(view, SHT_SYMTAB), only = 0;
+    _cleanup_(symbol_table_done) SymbolTable table;
+    int r;
+
+    for (size_t i = 1; only == 0 && i < view->n_sections; i++)
+        if (bytes_equal_str(elf_view_name(view, &view->sections[i]), name))
+            only = i;
+    symbol_table_init(&table, view, limit_bytes);
+    if (view->type != ET_REL || symbols == 0 || only == 0)
+        return 0;
+    r = symbol_table_read(&table, &view->sections[symbols]);
+    if (r == 0 || r == -E2BIG || r == -EBADMSG)
+        r = elf_names_take(&table, only, build);
+    return r == -E2BIG ? 0 : r;
 }
 
 void elf_names_add_segments(const ElfFile *file, NameBuild *build) {

@@ -18,5 +18,9 @@ typedef enum ElfNaming {
 ElfNaming elf_naming(const ElfFile *file);
 /* Adds its symbols: 0, -ENOMEM, or the error of reading. What makes no sense is left out. */
 int elf_names_add(const ElfFile *file, NameBuild *build);
+/* Adds those of a section of a file that was not linked, as a kernel module, counted from its
+ * begin.
+ */
+int elf_names_add_section(const ElfFile *file, const char *name, NameBuild *build);
 /* Adds the segments of code, by which an offset in the file becomes an address. */
 void elf_names_add_segments(const ElfFile *file, NameBuild *build);

@@ -16,34 +16,34 @@
  * is taken has the build id of the recording's kernel.
  */
 
-enum { MODULE_NAME_MAX = 64, MODULE_PAGE = 4096 };
-
-static bool kernel_find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
+bool kernel_find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
     return a->size > 0 && a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/* The build id of the kernel that runs here. */
-static ElfBuildId kernel_find_running(const FindOptions *options) {
-    char path[FIND_PATH_MAX];
+ElfBuildId kernel_find_note(const char *path) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t notes[4096];
     ElfBuildId id = {};
-    ssize_t n = -1;
-    int fd;
+    ssize_t n = fd >= 0 ? read(fd, notes, sizeof(notes)) : -1;
 
-    if (snprintf(path, sizeof(path), "%s/sys/kernel/notes", options->root) < (int)sizeof(path)) {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd >= 0 ? read(fd, notes, sizeof(notes)) : -1;
-        closep(&fd);
-    }
     if (n > 0)
         (void)elf_notes_find_id((Bytes){.data = notes, .size = (size_t)n}, 4, false, &id);
     return id;
 }
 
-/* Reads a list of symbols and counts their addresses from _text. */
-static int kernel_find_list(const char *path, NameBuild *build) {
+/* The build id of the kernel that runs here. */
+static ElfBuildId kernel_find_running(const FindOptions *options) {
+    char path[FIND_PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s/sys/kernel/notes", options->root) >= (int)sizeof(path))
+        return (ElfBuildId){};
+    return kernel_find_note(path);
+}
+
+/* Reads a list of symbols and counts their addresses from _text; closes it. */
+static int kernel_find_list_fd(int list, NameBuild *build) {
     KernelSymbols wanted = {};
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    _cleanup_close_ int fd = list;
     int r;
 
     if (fd < 0)
@@ -57,6 +57,10 @@ static int kernel_find_list(const char *path, NameBuild *build) {
     }
     name_build_rebase(build, wanted.text);
     return 0;
+}
+
+static int kernel_find_list(const char *path, NameBuild *build) {
+    return kernel_find_list_fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), build);
 }
 
 static int kernel_find_vmlinux(const ElfBuildId *id, const char *path, NameBuild *build) {
@@ -123,44 +127,9 @@ int kernel_find(const FindOptions *options, const ElfBuildId *id, NameBuild *bui
     for (size_t i = 0; r == -ENOENT && i < options->n_caches; i++)
         if (build_id_path(options->caches[i], id, "/kallsyms", path))
             r = kernel_find_list(path, build);
+    if (r == -ENOENT && options->fetch)
+        r = kernel_find_list_fd(options->fetch(id->bytes, id->size, options->fetch_arg), build);
     if (r == -ENOENT && options->local_files)
         r = kernel_find_installed(options, id, build);
     return r;
-}
-
-/* "ext4" of "[ext4]" or of "/lib/modules/…/ext4.ko.xz"; false: it is no module. */
-static bool kernel_find_module_name(Bytes name, char ret[MODULE_NAME_MAX]) {
-    const uint8_t *slash = name.size > 0 ? memrchr(name.data, '/', name.size) : NULL;
-    const uint8_t *at = slash ? slash + 1 : name.data, *end = name.data + name.size;
-    size_t n = 0;
-
-    if (at < end && *at == '[')
-        at++;
-    for (; at < end && *at != ']' && *at != '.' && n + 1 < MODULE_NAME_MAX; at++)
-        ret[n++] = *at == '-' ? '_' : (char)*at;
-    ret[n] = '\0';
-    return n > 0;
-}
-
-int kernel_find_module(const FindOptions *options, Bytes name, uint64_t start, NameBuild *build) {
-    char path[FIND_PATH_MAX], module[MODULE_NAME_MAX];
-    KernelSymbols wanted = {.module = module};
-    _cleanup_close_ int fd = -1;
-    int r;
-
-    if (!options->local_files || !options->local_processes || start == 0 ||
-        !kernel_find_module_name(name, module) ||
-        snprintf(path, sizeof(path), "%s/proc/kallsyms", options->root) >= (int)sizeof(path))
-        return -ENOENT;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    r = fd >= 0 ? kernel_symbols_read(fd, &wanted, build) : -ENOENT;
-    if (r == -ENOMEM)
-        return r;
-    /* Its first function lies in its first page. */
-    if (r < 0 || wanted.lowest < start || wanted.lowest - start >= MODULE_PAGE) {
-        name_build_clear(build);
-        return -ENOENT;
-    }
-    name_build_rebase(build, start);
-    return 0;
 }

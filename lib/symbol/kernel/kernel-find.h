@@ -8,7 +8,7 @@
 /* Adds the kernel's functions, with addresses counted from _text, since a kernel is moved at each
  * boot: 0, -ENOENT if nobody here has the names of this build id, or -ENOMEM. */
 int kernel_find(const FindOptions *options, const ElfBuildId *id, NameBuild *build);
-/* Adds the functions of a loaded module, with addresses counted from `start`, where its code began
- * when it was recorded: -ENOENT unless it is loaded there now, in the boot of the recording. `name`
- * is "[NAME]" or the path of its file. */
-int kernel_find_module(const FindOptions *options, Bytes name, uint64_t start, NameBuild *build);
+
+/* The build id in a file of notes, as the kernel has them below /sys; size 0: it has none. */
+ElfBuildId kernel_find_note(const char *path);
+bool kernel_find_same_id(const ElfBuildId *a, const ElfBuildId *b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-program.h"
-#include "symbol/kernel/kernel-find.h"
+#include "symbol/kernel/kernel-module.h"
 #include "symbol/table/stored-table.h"
 #include "test.h"
 
@@ -113,40 +113,109 @@ TEST(list_with_hidden_addresses_names_nothing) {
     CHECK(name.naming != FRAME_NAMED);
 }
 
-static int find_module(const char *name, uint64_t start, bool same_boot, StoredTable *ret) {
+static FrameMapping module_mapping(const char *name, uint64_t start, uint8_t id) {
+    FrameMapping m = {.kind = FRAME_MODULE,
+                      .path = {.data = (const uint8_t *)name, .size = strlen(name)},
+                      .build_id_size = id ? 20 : 0,
+                      .start = start};
+
+    memset(m.build_id, id, m.build_id_size);
+    return m;
+}
+
+static int find_module(const FrameMapping *m, bool same_boot, StoredTable *ret) {
     FindOptions options = {.root = made_in(), .local_files = true, .local_processes = same_boot};
-    Bytes bytes = {.data = (const uint8_t *)name, .size = strlen(name)};
     NameBuild build;
     int r;
 
     name_build_init(&build, NAME_BY_START);
-    r = kernel_find_module(&options, bytes, start, &build);
+    r = kernel_module_find(&options, m, &build);
     if (r == 0)
         r = stored_table_make(&build, ret);
     name_build_done(&build);
     return r;
 }
 
-TEST(module_is_named_if_it_is_still_loaded_where_it_was) {
-    static const char *const names[] = {"[nf_tables]", "/lib/modules/6.1/net/nf-tables.ko.xz"};
+static bool module_is_named(FrameMapping m, bool same_boot) {
     StoredTable table = {};
     NameFound found;
+    bool is_named = find_module(&m, same_boot, &table) == 0 &&
+                    name_table_find(&table.names, 0x120, &found) &&
+                    strcmp((const char *)found.name.data, "nft_eval") == 0 && found.start == 0x100;
 
-    CHECK(made_run("mkdir -p proc"));
+    stored_table_done(&table);
+    return is_named;
+}
+
+/* A note with a build id of equal bytes. */
+static void load_module(uint8_t id) {
+    uint8_t note[36] = {4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
+    FILE *f;
+
+    memset(note + 16, id, 20);
+    if (!made_run("mkdir -p proc sys/module/nf_tables/notes"))
+        abort();
     made_write("proc/kallsyms", "ffffffff81000000 T _text\n"
                                 "ffffffffc0200010 t nft_init\t[nf_tables]\n"
                                 "ffffffffc0200100 t nft_eval\t[nf_tables]\n"
                                 "ffffffffc0300000 t other\t[ext4]\n");
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        CHECK_OK(find_module(names[i], 0xffffffffc0200000, true, &table));
-        CHECK(name_table_find(&table.names, 0x120, &found));
-        CHECK_STREQ((const char *)found.name.data, "nft_eval");
-        CHECK_EQ(found.start, 0x100u);
-        stored_table_done(&table);
-    }
-    CHECK_EQ(find_module("[nf_tables]", 0xffffffffc0200000, false, &table), -ENOENT);
-    CHECK_EQ(find_module("[nf_tables]", 0xffffffffc0100000, true, &table), -ENOENT);
-    CHECK_EQ(find_module("[nf_table]", 0xffffffffc0200000, true, &table), -ENOENT);
+    f = fopen(made_path("sys/module/nf_tables/notes/.note.gnu.build-id"), "w");
+    if (!f || fwrite(note, 1, id ? sizeof(note) : 0, f) != (id ? sizeof(note) : 0) ||
+        fclose(f) != 0)
+        abort();
+}
+
+TEST(loaded_module_is_named_if_it_has_the_build_id_of_the_recording) {
+    static const char file[] = "/lib/modules/6.1/net/nf-tables.ko.xz";
+
+    load_module(0x77);
+    CHECK(module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0x77), true));
+    CHECK(module_is_named(module_mapping(file, 0xffffffffc0200000, 0x77), true));
+    /* Of another boot, where it lay elsewhere. */
+    CHECK(module_is_named(module_mapping("[nf_tables]", 0xffffffffc0900000, 0x77), false));
+    CHECK(!module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0x78), true));
+    CHECK(!module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0), true));
+    CHECK(!module_is_named(module_mapping("[nf_table]", 0xffffffffc0200000, 0x77), true));
+}
+
+TEST(module_without_a_build_id_is_named_where_it_was_in_the_same_boot) {
+    load_module(0);
+    CHECK(module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0), true));
+    CHECK(!module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0), false));
+    CHECK(!module_is_named(module_mapping("[nf_tables]", 0xffffffffc0100000, 0), true));
+    CHECK(!module_is_named(module_mapping("[nf_tables]", 0xffffffffc0200000, 0x77), true));
+}
+
+/* -- files of modules ------------------------------------------------------------------------- */
+
+static const char source[] =
+    ".section .text.unlikely,\"ax\"\n.globl cold\n.type cold,@function\ncold: .skip 512\n"
+    ".size cold,.-cold\n"
+    ".text\n.skip 256\n.globl nft_eval\n.type nft_eval,@function\nnft_eval: .skip 64\n"
+    ".size nft_eval,.-nft_eval\n";
+
+TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
+    FrameMapping m = module_mapping("/lib/modules/6.1/nf-tables.ko", 0xffffffffc0200000, 0xcd);
+
+    load_module(0x77); /* another one of the same name */
+    if (!made_run("mkdir -p lib/modules/6.1 usr/lib/debug/.build-id/cd"))
+        abort();
+    made_write("module.s", source);
+    if (!made_run("as -o module.o module.s && ld -r "
+                  "--build-id=0xcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd "
+                  "-o nf-tables.ko module.o"))
+        TEST_SKIP("there is no assembler or linker");
+    CHECK(!module_is_named(m, true));
+    CHECK(made_run("cp nf-tables.ko lib/modules/6.1/nf-tables.ko"));
+    CHECK(module_is_named(m, false));
+    m.build_id[0] = 0x12;
+    CHECK(!module_is_named(m, false));
+    m.build_id[0] = 0xcd;
+    CHECK(made_run("rm lib/modules/6.1/nf-tables.ko"));
+    CHECK(!module_is_named(m, false));
+    CHECK(made_run("objcopy --only-keep-debug nf-tables.ko usr/lib/debug/.build-id/cd/"
+                   "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd.debug"));
+    CHECK(module_is_named(m, false));
 }
 
 TEST_MAIN()
