@@ -135,9 +135,11 @@ int top_reader_open(Context *c, const TopSettings *settings, TopShared *shared, 
     if (status != STATUS_OK)
         return status;
     reader->is_live = true;
-    r = view_resolver_new(
-        &(ViewResolverOptions){.binaries = reader->binaries, .merges_unnamed = true},
-        &reader->resolver);
+    r = view_resolver_new(&(ViewResolverOptions){.binaries = reader->binaries,
+                                                 .context = c,
+                                                 .host = reader->title,
+                                                 .merges_unnamed = true},
+                          &reader->resolver);
     if (r < 0)
         return complain(STATUS_FAILED, "Failed to start top: %s.", strerror(-r));
     status = top_reader_follow(reader, top_reader_since_us(settings));
@@ -158,8 +160,9 @@ int top_reader_load(Context *c, const TopSettings *settings, char **files, TopSh
     if (!view.profile)
         return status;
     reader->title = strdup(view.title);
-    r = view_resolver_new(&(ViewResolverOptions){.files = files, .merges_unnamed = true},
-                          &reader->resolver);
+    r = view_resolver_new(
+        &(ViewResolverOptions){.files = files, .context = c, .merges_unnamed = true},
+        &reader->resolver);
     if (r == 0)
         r = top_reader_add(reader, view.profile, view.profile->last_ns + 1);
     if (r < 0)

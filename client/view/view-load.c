@@ -138,6 +138,8 @@ static int view_name_frames(ViewWork *work, char **files) {
     const ViewResolverOptions options = {
         .files = files,
         .binaries = work->binaries,
+        .context = work->context,
+        .host = work->view->is_live ? work->view->title : NULL,
         .inlined = s->inlined || s->srclines.n > 0 || row_keys_hold(&s->by, ROW_SRCLINE),
         .merges_unnamed = work->request->merges_unnamed,
         .servers = true,

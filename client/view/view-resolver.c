@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "client/file/archive-input.h"
-#include "perfdata/feature/environment.h"
-#include "perfdata/reader/reader.h"
+#include "client/view/view-kept.h"
 #include "symbol/symbol.h"
 #include "util/array.h"
 #include "util/text.h"
 
 /*
  * Where the names of functions are looked for: in the archives that are read, in the files that the
- * running profd has kept, in perf's cache of this user, on this host, and on the servers of
- * DEBUGINFOD_URLS. An archive is unpacked for as long as names are looked for.
+ * running profd has kept (in its store, or copies that it sends), in perf's cache of this user, on
+ * this host, and on the servers of DEBUGINFOD_URLS. An archive is unpacked for as long as names are
+ * looked for.
  */
 
 enum { SERVERS_MS = 60000 };
@@ -24,6 +24,7 @@ enum { SERVERS_MS = 60000 };
 struct ViewResolver {
     SymbolResolver *symbols;
     char *debug, *tables, *binaries; /* folders; NULL: none */
+    ViewKept *kept;
     ArchiveFolder **archives;
     size_t n_archives;
     const char **caches;
@@ -40,6 +41,7 @@ ViewResolver *view_resolver_free(ViewResolver *resolver) {
     for (size_t i = 0; i < resolver->n_archives; i++)
         archive_folder_free(resolver->archives[i]);
     free(resolver->archives);
+    view_kept_free(resolver->kept);
     free((void *)resolver->caches);
     free(resolver->debug);
     free(resolver->tables);
@@ -92,7 +94,7 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
     const char *cache = getenv("XDG_CACHE_HOME");
     size_t n = 0;
 
-    resolver->caches = calloc(resolver->n_archives + 2, sizeof(*resolver->caches));
+    resolver->caches = calloc(resolver->n_archives + 3, sizeof(*resolver->caches));
     if (!resolver->caches)
         return -ENOMEM;
     resolver->debug = view_resolver_path(getenv("HOME"), ".debug");
@@ -106,6 +108,8 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
             return -ENOMEM;
         resolver->caches[n++] = resolver->binaries;
     }
+    if (resolver->kept && view_kept_folder(resolver->kept))
+        resolver->caches[n++] = view_kept_folder(resolver->kept);
     if (resolver->debug)
         resolver->caches[n++] = resolver->debug;
     symbols->caches = resolver->caches;
@@ -114,29 +118,31 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
     return 0;
 }
 
-static bool view_resolver_is_of_host(const char *path, const char *host) {
-    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
-    Bytes body;
-
-    return pd_reader_open(path, NULL, &reader, NULL) == 0 && pd_environment_new(&env) == 0 &&
-           pd_reader_feature(reader, PD_FEATURE_HOSTNAME, &body) == 0 &&
-           pd_environment_read(env, PD_FEATURE_HOSTNAME, body, pd_reader_header(reader)->swap) ==
-               0 &&
-           env->hostname && strcmp(env->hostname, host) == 0;
+static int view_resolver_fetch(const uint8_t *build_id, size_t size, void *arg) {
+    return view_kept_open(build_id, size, ((ViewResolver *)arg)->kept);
 }
 
-/* Whether the pids of all recordings are those of this host. */
-static bool view_resolver_is_local(char **files) {
-    char host[256] = "";
+static void view_resolver_fetch_maps(uint32_t pid, void *arg) {
+    view_kept_fetch_maps(pid, ((ViewResolver *)arg)->kept);
+}
 
-    if (gethostname(host, sizeof(host) - 1) < 0)
-        return false;
-    for (; files && *files; files++)
-        if (strcmp(*files, "-") == 0 || archive_is(*files) != 0 ||
-            !view_resolver_is_of_host(*files, host))
-            return false;
-    return true;
+/* Files of a build id are asked for wherever they come from; processes only of their own host. */
+static int view_resolver_set_kept(ViewResolver *resolver, const ViewResolverOptions *options,
+                                  SymbolOptions *symbols) {
+    _cleanup_free_ char *found = options->host ? NULL : view_kept_host(options->files);
+    const char *host = options->host ? options->host : found;
+    int r = 0;
+
+    symbols->local_processes = view_kept_is_this_host(host);
+    if (!options->context || (options->binaries && access(options->binaries, R_OK | X_OK) == 0))
+        return 0;
+    r = view_kept_new(options->context, host, &resolver->kept);
+    if (r < 0)
+        return r;
+    symbols->fetch = view_resolver_fetch;
+    if (options->host || symbols->local_processes)
+        symbols->fetch_maps = view_resolver_fetch_maps;
+    return 0;
 }
 
 int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
@@ -145,7 +151,6 @@ int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
     SymbolOptions symbols = {
         .inlined = options->inlined,
         .local_files = true,
-        .local_processes = view_resolver_is_local(options->files),
         .debuginfod = options->servers && servers && *servers,
         .debuginfod_ms = SERVERS_MS,
         .progress = options->progress ? view_resolver_show_progress : NULL,
@@ -155,6 +160,8 @@ int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
 
     if (resolver)
         resolver->merges_unnamed = options->merges_unnamed;
+    if (r == 0)
+        r = view_resolver_set_kept(resolver, options, &symbols);
     if (r == 0)
         r = view_resolver_set_folders(resolver, options, &symbols);
     if (r == 0)

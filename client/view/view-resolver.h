@@ -11,7 +11,9 @@ typedef struct ViewResolver ViewResolver;
 
 typedef struct ViewResolverOptions {
     char **files; /* recordings, ended by NULL; archives among them have binaries; or NULL */
-    const char *binaries; /* folder of what the running profd has kept; NULL: not known */
+    const char *binaries;   /* folder of what the running profd has kept; NULL: not known */
+    const Context *context; /* how to ask the running profd, where that folder cannot be read */
+    const char *host;       /* of the running profd that is shown; NULL: that of the files */
     bool inlined;
     bool merges_unnamed; /* code of a file without symbols is called as its file */
     bool servers;        /* ask those of DEBUGINFOD_URLS */

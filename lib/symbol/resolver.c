@@ -52,6 +52,7 @@ int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
                                    .local_processes = options->local_processes,
                                    .wants_lines = options->inlined,
                                    .fetch = options->fetch,
+                                   .fetch_maps = options->fetch_maps,
                                    .fetch_arg = options->arg};
     /* Without the library there are no servers. */
     if (options->debuginfod && debug_server_new(&server, &resolver->find.server) == -ENOMEM)
@@ -258,19 +259,6 @@ static int resolver_run(ResolverWork *work) {
     return r < 0 ? r : resolver_add_names(work);
 }
 
-/* Where a recording has no wall clock, its times count from the boot, nearly. */
-static void resolver_set_times(SymbolResolver *resolver, const Profile *profile) {
-    uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
-             offset = profile->real_known ? profile->real_offset : booted_ns;
-
-    resolver->find.began_ns = profile->first_ns + offset;
-    resolver->find.ended_ns = profile->last_ns + offset;
-    /* Pids from before the boot are those of other processes. */
-    resolver->find.local_processes =
-        resolver->options.local_processes && resolver->find.began_ns + NS_PER_SECOND >= booted_ns;
-    resolver->find.until_ns = profile->real_known ? resolver->find.ended_ns : 0;
-}
-
 int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names) {
     uint32_t n = frame_table_n_frames(profile->frames), first = (uint32_t)names->n_names;
     ResolverWork work = {.resolver = resolver, .table = profile->frames, .names = names};
@@ -284,7 +272,7 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
     for (uint32_t i = first; i < n; i++)
         work.frames[work.n++] =
             (ResolvedFrame){.number = i, .frame = *frame_table_frame(profile->frames, i)};
-    resolver_set_times(resolver, profile);
+    find_set_times(&resolver->find, profile, resolver->options.local_processes);
     loaded_names_forget_generated(resolver);
     r = resolver_run(&work);
     buffer_done(&work.text);

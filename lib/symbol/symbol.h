@@ -23,6 +23,9 @@ typedef struct SymbolOptions {
     /* Opens the reduced file of a build id from elsewhere, such as a running profd; a descriptor or
      * a negative errno. NULL: there is no such place. */
     int (*fetch)(const uint8_t *build_id, size_t size, void *arg);
+    /* Brings the kept maps of the generated code of a process into one of the caches; NULL: nobody
+     * has any. */
+    void (*fetch_maps)(uint32_t pid, void *arg);
     /* Called now and then while a server is asked; NULL: never. */
     void (*progress)(const char *what, void *arg);
     void *arg;

@@ -12,6 +12,7 @@
 
 #include "symbol/find/build-id-folder.h"
 #include "symbol/find/debug-link.h"
+#include "util/clock.h"
 
 /*
  * The mapped file at its path comes first. If it has no .symtab, its separate debug file is looked
@@ -37,6 +38,18 @@ static ElfBuildId find_id_of(const FrameMapping *mapping) {
 static bool find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
     return a->size > 0 && b->size > 0 && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0 &&
            (a->size == b->size || a->size == ELF_BUILD_ID_MAX || b->size == ELF_BUILD_ID_MAX);
+}
+
+/* Where a recording has no wall clock, its times count from the boot, nearly. */
+void find_set_times(FindOptions *options, const Profile *profile, bool is_of_this_host) {
+    uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
+             offset = profile->real_known ? profile->real_offset : booted_ns;
+
+    options->began_ns = profile->first_ns + offset;
+    options->ended_ns = profile->last_ns + offset;
+    /* Pids from before the boot are those of other processes. */
+    options->local_processes = is_of_this_host && options->began_ns + NS_PER_SECOND >= booted_ns;
+    options->until_ns = profile->real_known ? options->ended_ns : 0;
 }
 
 /* -- the mapped file -------------------------------------------------------------------------- */

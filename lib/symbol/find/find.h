@@ -4,7 +4,7 @@
 /* Finds the files that name the code of a mapping: the mapped file itself, and better ones with the
  * same build id. A file that cannot be shown to be the mapped one is never returned. */
 
-#include "profile/frame.h"
+#include "profile/profile.h"
 #include "symbol/elf/elf-names.h"
 #include "symbol/find/debug-server.h"
 #include "symbol/find/open-regular.h"
@@ -15,7 +15,8 @@ typedef struct FindOptions {
     size_t n_caches;
     bool local_files;
     bool wants_lines; /* go on looking for a file with the lines of its source */
-    int (*fetch)(const uint8_t *build_id, size_t size, void *arg);
+    int (*fetch)(const uint8_t *build_id, size_t size, void *arg); /* as in SymbolOptions */
+    void (*fetch_maps)(uint32_t pid, void *arg);
     void *fetch_arg;
     DebugServer *server; /* NULL: none is asked */
     /* Wall-clock time of the last sample; a file without a build id that was written later is
@@ -34,6 +35,8 @@ typedef struct FoundElf {
     FileIdentity code_identity, symbols_identity;
 } FoundElf;
 
+/* Sets the times of the samples, and local_processes if the recording is of this host and boot. */
+void find_set_times(FindOptions *options, const Profile *profile, bool is_of_this_host);
 /* 0, also if nothing was found, or -ENOMEM. */
 int find_elf(const FindOptions *options, const FrameMapping *mapping, FoundElf *ret);
 void found_elf_done(FoundElf *found);

@@ -24,14 +24,25 @@ static bool jit_find_is_before(const FindOptions *options, uint64_t wall_ns) {
     return wall_ns <= options->ended_ns + slack_ns;
 }
 
-static bool jit_find_started_before(const FindOptions *options, const JitProcess *process) {
-    uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+static uint64_t jit_find_booted_ns(void) {
+    return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+}
 
-    return jit_find_is_before(options, booted_ns + process->start_ns);
+static bool jit_find_started_before(const FindOptions *options, const JitProcess *process) {
+    return jit_find_is_before(options, jit_find_booted_ns() + process->start_ns);
+}
+
+static int jit_find_read(int fd, Buffer *lines) {
+    _cleanup_(buffer_done) Buffer more = {};
+    int r = jit_map_read_lines(fd, &more);
+
+    if (r == 0)
+        buffer_append(lines, more.data, more.size);
+    return r == 0 ? buffer_error(lines) : r;
 }
 
 /* -ESRCH: the process does not live any more. */
-static int jit_find_living(const FindOptions *options, uint32_t pid, NameBuild *build) {
+static int jit_find_living(const FindOptions *options, uint32_t pid, JitLines *ret) {
     JitProcess process;
     int fds[2] = {-1, -1}, r = jit_process_open(options->root, pid, &process);
     bool is_it, any = false;
@@ -43,12 +54,13 @@ static int jit_find_living(const FindOptions *options, uint32_t pid, NameBuild *
         fds[0] = jit_process_open_map(&process);
         fds[1] = jit_process_open_dump(&process);
     }
+    ret->start_ns = jit_find_booted_ns() + process.start_ns;
     jit_process_done(&process);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         if (fds[i] < 0)
             continue;
         if (r != -ENOMEM)
-            r = jit_map_read(fds[i], build);
+            r = jit_find_read(fds[i], &ret->lines);
         any = any || r == 0;
         closep(&fds[i]);
     }
@@ -74,7 +86,7 @@ static bool jit_find_parse_name(const char *name, uint32_t pid, uint64_t *ret_ns
  * the first one, its pid may have been that of another one before, and nobody knows whose code was
  * sampled. */
 static int jit_find_kept(const FindOptions *options, const char *folder, uint32_t pid,
-                         NameBuild *build) {
+                         JitLines *ret) {
     char path[FIND_PATH_MAX], best[256] = "";
     _cleanup_closedir_ DIR *maps = NULL;
     uint64_t start_ns, best_ns = 0;
@@ -99,14 +111,15 @@ static int jit_find_kept(const FindOptions *options, const char *folder, uint32_
         snprintf(path, sizeof(path), "%s/maps/%s", folder, best) >= (int)sizeof(path) ||
         open_regular(path, &fd, &identity) < 0)
         return -ENOENT;
-    r = jit_map_read(fd, build);
+    ret->start_ns = best_ns;
+    r = jit_find_read(fd, &ret->lines);
     closep(&fd);
     return r == 0 || r == -ENOMEM ? r : -ENOENT;
 }
 
 /* A process that has ended left its map in /tmp. Anybody could put one there, so it must be ours or
- * root's, and it must have been written during the recording. */
-static int jit_find_left(const FindOptions *options, uint32_t pid, NameBuild *build) {
+ * root's, and it must have been written during the recording. Its process ran when that began. */
+static int jit_find_left(const FindOptions *options, uint32_t pid, JitLines *ret) {
     char path[FIND_PATH_MAX];
     FileIdentity identity;
     struct stat st, link;
@@ -122,19 +135,33 @@ static int jit_find_left(const FindOptions *options, uint32_t pid, NameBuild *bu
         !jit_find_is_before(options, identity.modified_ns))
         r = -ENOENT;
     else
-        r = jit_map_read(fd, build);
+        r = jit_find_read(fd, &ret->lines);
+    ret->start_ns = options->began_ns;
     closep(&fd);
     return r == 0 || r == -ENOMEM ? r : -ENOENT;
 }
 
-int jit_find(const FindOptions *options, uint32_t pid, NameBuild *build) {
+int jit_find_lines(const FindOptions *options, uint32_t pid, JitLines *ret) {
     int r = -ENOENT, kept = -ENOENT;
 
     if (options->local_processes && pid > 0)
-        r = jit_find_living(options, pid, build);
+        r = jit_find_living(options, pid, ret);
     if (r != -ENOENT && r != -ESRCH)
         return r;
+    if (options->fetch_maps)
+        options->fetch_maps(pid, options->fetch_arg);
     for (size_t i = 0; kept == -ENOENT && i < options->n_caches; i++)
-        kept = jit_find_kept(options, options->caches[i], pid, build);
-    return kept == -ENOENT && r == -ESRCH ? jit_find_left(options, pid, build) : kept;
+        kept = jit_find_kept(options, options->caches[i], pid, ret);
+    return kept == -ENOENT && r == -ESRCH ? jit_find_left(options, pid, ret) : kept;
+}
+
+int jit_find(const FindOptions *options, uint32_t pid, NameBuild *build) {
+    _cleanup_(jit_lines_done) JitLines found = {};
+    int r = jit_find_lines(options, pid, &found);
+
+    return r < 0 ? r : jit_map_add(buffer_bytes(&found.lines), build);
+}
+
+void jit_lines_done(JitLines *lines) {
+    buffer_done(&lines->lines);
 }

@@ -47,10 +47,15 @@ int jit_map_add(Bytes lines, NameBuild *build) {
     return r == -E2BIG ? 0 : r;
 }
 
-int jit_map_read(int fd, NameBuild *build) {
+int jit_map_read_lines(int fd, Buffer *ret) {
     ReduceSource source = {.read = jit_map_read_fd, .userdata = &fd};
+
+    return code_map_read(&source, LINES_MAX_BYTES, ret);
+}
+
+int jit_map_read(int fd, NameBuild *build) {
     _cleanup_(buffer_done) Buffer lines = {};
-    int r = code_map_read(&source, LINES_MAX_BYTES, &lines);
+    int r = jit_map_read_lines(fd, &lines);
 
     return r < 0 ? r : jit_map_add(buffer_bytes(&lines), build);
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/remote/kept-binary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/remote/remote.h"
+#include "client/remote/reply.h"
+#include "protocol/connection.h"
+#include "protocol/value.h"
+#include "util/array.h"
+#include "util/clock.h"
+#include "util/file.h"
+
+/*
+ * The list comes once, and again when something newer may be in it. Each file comes over a
+ * connection of its own, since that ends with it. Names and sizes of the daemon are checked: names
+ * become names of files.
+ */
+
+enum { BINARIES_MAX = 1 << 16, PIECE = 64 << 10 };
+
+static const uint64_t timeout_ns = 5 * NS_PER_SECOND, list_age_ns = 10 * NS_PER_SECOND;
+static const uint64_t binary_bytes_max = 256ULL << 20;
+
+struct KeptBinaries {
+    const Context *context;
+    KeptBinary *items; /* sorted by name */
+    size_t n;
+    uint64_t listed_ns; /* 0: not yet */
+    bool is_over;       /* nobody answered */
+};
+
+static const char *const kept_kinds[KEPT_KINDS] = {"elf", "vdso", "kallsyms", "map"};
+
+const char *kept_kind_name(KeptKind kind) {
+    return kept_kinds[kind];
+}
+
+int kept_binaries_new(const Context *c, KeptBinaries **ret) {
+    KeptBinaries *kept = calloc(1, sizeof(*kept));
+
+    if (!kept)
+        return -ENOMEM;
+    kept->context = c;
+    *ret = kept;
+    return 0;
+}
+
+KeptBinaries *kept_binaries_free(KeptBinaries *kept) {
+    if (!kept)
+        return NULL;
+    free(kept->items);
+    free(kept);
+    return NULL;
+}
+
+static int kept_binaries_compare(const void *a, const void *b) {
+    return strcmp(((const KeptBinary *)a)->name, ((const KeptBinary *)b)->name);
+}
+
+static bool kept_binaries_take_name(const char *name, KeptKind kind, KeptBinary *to) {
+    size_t n = strlen(name);
+    const char *allowed = kind == KEPT_MAP ? "0123456789-" : "0123456789abcdef";
+
+    if (n < 3 || n >= sizeof(to->name) || strspn(name, allowed) != n)
+        return false;
+    memcpy(to->name, name, n + 1);
+    return true;
+}
+
+static int kept_binaries_take(KeptBinaries *kept, const json_t *reply) {
+    const json_t *binary = reply_member(reply, "binary");
+    const char *kind = reply_string(binary, "kind");
+    KeptBinary item = {.bytes = reply_count(binary, "bytes")}, *added;
+
+    while (item.kind < KEPT_KINDS && strcmp(kept_kinds[item.kind], kind) != 0)
+        item.kind++;
+    if (item.kind == KEPT_KINDS || item.bytes > binary_bytes_max || kept->n >= BINARIES_MAX ||
+        !kept_binaries_take_name(reply_string(binary, "name"), item.kind, &item))
+        return 0;
+    added = array_grow(&kept->items, &kept->n);
+    if (!added)
+        return -ENOMEM;
+    *added = item;
+    return 0;
+}
+
+/* Connects and makes one call. */
+static int kept_binaries_call(const KeptBinaries *kept, const char *method, json_t *parameters,
+                              CallFlags flags, Remote **ret) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    int r = parameters ? remote_try(kept->context, &remote) : -ENOMEM;
+
+    if (r < 0) {
+        json_decref(parameters);
+        return r;
+    }
+    r = connection_call(remote_connection(remote), method, parameters, flags, timeout_ns);
+    if (r == 0)
+        *ret = TAKE_PTR(remote);
+    return r;
+}
+
+static int kept_binaries_list(KeptBinaries *kept) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    Reply reply = {.continues = true};
+    int r = kept_binaries_call(kept, "io.profd.Control.ListBinaries", json_object(), CALL_MORE,
+                               &remote);
+
+    free(kept->items);
+    kept->items = NULL;
+    kept->n = 0;
+    while (r == 0 && reply.continues) {
+        r = connection_receive(remote_connection(remote), timeout_ns, &reply);
+        if (r == 0)
+            r = reply.error ? -EACCES : kept_binaries_take(kept, reply.parameters);
+    }
+    if (kept->n > 0)
+        qsort(kept->items, kept->n, sizeof(*kept->items), kept_binaries_compare);
+    kept->listed_ns = clock_monotonic_ns();
+    kept->is_over = r < 0;
+    return r;
+}
+
+static bool kept_binaries_may_list(const KeptBinaries *kept) {
+    return !kept->is_over &&
+           (kept->listed_ns == 0 || clock_monotonic_ns() - kept->listed_ns > list_age_ns);
+}
+
+static const KeptBinary *kept_binaries_look_up(const KeptBinaries *kept, const KeptBinary *key) {
+    return kept->n > 0 ? bsearch(key, kept->items, kept->n, sizeof(*key), kept_binaries_compare)
+                       : NULL;
+}
+
+const KeptBinary *kept_binaries_find(KeptBinaries *kept, const char *name) {
+    const KeptBinary *found;
+    KeptBinary key = {};
+
+    if (strlen(name) >= sizeof(key.name))
+        return NULL;
+    memcpy(key.name, name, strlen(name) + 1);
+    found = kept_binaries_look_up(kept, &key);
+    if (!found && kept_binaries_may_list(kept) && kept_binaries_list(kept) == 0)
+        found = kept_binaries_look_up(kept, &key);
+    return found;
+}
+
+const KeptBinary *kept_binaries_next(KeptBinaries *kept, const char *prefix, size_t *from) {
+    if (*from == 0 && kept_binaries_may_list(kept) && kept_binaries_list(kept) < 0)
+        return NULL;
+    for (; *from < kept->n; ++*from)
+        if (strncmp(kept->items[*from].name, prefix, strlen(prefix)) == 0)
+            return &kept->items[(*from)++];
+    return NULL;
+}
+
+static int kept_binaries_copy(Remote *remote, uint64_t bytes, int fd) {
+    _cleanup_free_ uint8_t *piece = malloc(PIECE);
+    int r = piece ? 0 : -ENOMEM;
+
+    while (r == 0 && bytes > 0) {
+        ssize_t n = connection_read(remote_connection(remote), piece, MIN(bytes, (uint64_t)PIECE),
+                                    timeout_ns);
+
+        if (n <= 0)
+            return n < 0 ? (int)n : -EPIPE;
+        bytes -= (uint64_t)n;
+        r = file_write_all(fd, piece, (size_t)n);
+    }
+    return r;
+}
+
+int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd) {
+    _cleanup_(remote_freep) Remote *remote = NULL;
+    uint64_t bytes;
+    Reply reply;
+    int r = kept_binaries_call(kept, "io.profd.Control.Read",
+                               json_pack("{s:s}", "binary", binary->name), CALL_UPGRADE, &remote);
+
+    if (r == 0)
+        r = connection_receive(remote_connection(remote), timeout_ns, &reply);
+    if (r < 0)
+        return r;
+    if (reply.error)
+        return -ENOENT;
+    bytes = reply_count(reply.parameters, "bytes");
+    return bytes > binary_bytes_max ? -EFBIG : kept_binaries_copy(remote, bytes, fd);
+}
