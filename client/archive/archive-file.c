@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,15 @@
 #include "symbol/find/build-id-folder.h"
 #include "symbol/find/find.h"
 #include "symbol/find/open-regular.h"
+#include "symbol/jit/jit-find.h"
+#include "util/clock.h"
 #include "util/hash-index.h"
 
 /*
  * Files are found as views find them, so one that is not shown to be the sampled one is left out.
  * They are written as perf's build-id cache has them: the code as .build-id/xx/REST/elf, a separate
- * debug file beside it as debug, the kernel's names as kallsyms.
+ * debug file beside it as debug, the kernel's names as kallsyms. Names of generated code are
+ * written as profd keeps them: maps/PID-START.map, with the start of the process in microseconds.
  */
 
 enum {
@@ -32,12 +36,16 @@ typedef struct ArchiveWork {
     FindOptions find;
     HashIndex index; /* of the build ids that were looked at */
     ElfBuildId *ids;
+    HashIndex pids_index; /* of the processes whose generated code was looked at */
+    uint32_t *pids;
     ArchiveCount count;
 } ArchiveWork;
 
 static void archive_work_done(ArchiveWork *work) {
     hash_index_done(&work->index);
     free(work->ids);
+    hash_index_done(&work->pids_index);
+    free(work->pids);
 }
 
 /* 1: this build id is new; 0: it was looked at before; -ENOMEM. */
@@ -156,6 +164,10 @@ static int archive_open_kallsyms(const ArchiveWork *work, const ElfBuildId *id, 
         if (build_id_path(work->options->caches[i], id, "/kallsyms", path) &&
             open_regular(path, ret_fd, &identity) == 0)
             return 0;
+    *ret_fd = work->options->fetch ? work->options->fetch(id->bytes, id->size, work->options->arg)
+                                   : -ENOENT;
+    if (*ret_fd >= 0)
+        return 0;
     *ret_fd = archive_is_running_kernel(id) ? open("/proc/kallsyms", O_RDONLY | O_CLOEXEC) : -1;
     return *ret_fd < 0 ? -ENOENT : 0;
 }
@@ -178,12 +190,37 @@ static int archive_write_kernel(ArchiveWork *work, const ElfBuildId *id) {
     return tar_write_bytes(work->tar, name, buffer_bytes(&text));
 }
 
+/* Generated code that its process did not name has no file, so it is not missing. */
+static int archive_write_map(ArchiveWork *work, uint32_t pid) {
+    _cleanup_(jit_lines_done) JitLines map = {};
+    char name[ARCHIVE_NAME_MAX];
+    size_t probe = 0;
+    uint32_t number, *added;
+    int r;
+
+    while ((number = hash_index_next(&work->pids_index, pid, &probe)) > 0)
+        if (work->pids[number - 1] == pid)
+            return 0;
+    added = hash_index_append(&work->pids_index, pid, &work->pids);
+    if (!added)
+        return -ENOMEM;
+    *added = pid;
+    r = jit_find_lines(&work->find, pid, &map);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    snprintf(name, sizeof(name), "maps/%" PRIu32 "-%" PRIu64 ".map", pid, map.start_ns / NS_PER_US);
+    work->count.files++;
+    return tar_write_bytes(work->tar, name, buffer_bytes(&map.lines));
+}
+
 static int archive_take_mapping(ArchiveWork *work, const FrameMapping *mapping) {
     bool is_file =
         mapping->kind == FRAME_USER || mapping->kind == FRAME_MODULE || mapping->kind == FRAME_VDSO;
     ElfBuildId id = {.size = mapping->build_id_size};
     int r;
 
+    if (mapping->kind == FRAME_JIT)
+        return archive_write_map(work, mapping->pid);
     if (!is_file && mapping->kind != FRAME_KERNEL)
         return 0;
     memcpy(id.bytes, mapping->build_id, sizeof(id.bytes));
@@ -206,8 +243,13 @@ int archive_write_files(const TarWriter *tar, const ArchiveOptions *options, con
                                                      .find = {.root = "",
                                                               .caches = options->caches,
                                                               .n_caches = options->n_caches,
-                                                              .local_files = true}};
+                                                              .local_files = true,
+                                                              .fetch = options->fetch,
+                                                              .fetch_maps = options->fetch_maps,
+                                                              .fetch_arg = options->arg}};
     int r = used ? 0 : -ENOMEM;
+
+    find_set_times(&work.find, profile, options->is_of_this_host);
 
     for (uint32_t i = STACK_ROOT + 1; r == 0 && i < stack_tree_n_nodes(profile->stacks); i++) {
         uint32_t frame = stack_tree_node(profile->stacks, i)->frame;

@@ -19,6 +19,11 @@ typedef struct ArchiveOptions {
     const char *const *caches; /* folders laid out as perf's build-id cache */
     size_t n_caches;
     bool reduced; /* what names the code, instead of whole files */
+    bool is_of_this_host;
+    /* As in SymbolOptions; NULL: nobody is asked. */
+    int (*fetch)(const uint8_t *build_id, size_t size, void *arg);
+    void (*fetch_maps)(uint32_t pid, void *arg);
+    void *arg;
 } ArchiveOptions;
 
 /* Writes the files of all mappings that stacks of the profile refer to, each build id once. 0 or a

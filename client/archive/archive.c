@@ -9,6 +9,7 @@
 #include "client/file/archive-input.h"
 #include "client/file/recording.h"
 #include "client/file/target.h"
+#include "client/view/view-kept.h"
 #include "client/view/view.h"
 #include "encode/gzip.h"
 #include "symbol/find/open-regular.h"
@@ -21,7 +22,7 @@
  * compressed, as they are found. The archive appears complete or not at all.
  */
 
-enum { ARCHIVE_CACHES = 2 };
+enum { ARCHIVE_CACHES = 3 };
 
 typedef struct ArchiveSettings {
     const char *output;
@@ -34,10 +35,13 @@ typedef struct ArchiveSource {
     View view;
     char *caches[ARCHIVE_CACHES];
     size_t n_caches;
+    ViewKept *kept;
+    bool is_of_this_host;
 } ArchiveSource;
 
 static void archive_source_done(ArchiveSource *source) {
     view_done(&source->view);
+    view_kept_free(source->kept);
     for (size_t i = 0; i < source->n_caches; i++)
         free(source->caches[i]);
     if (source->fd >= 0)
@@ -53,6 +57,21 @@ static int archive_add_cache(ArchiveSource *source, const char *folder, const ch
         return -ENOMEM;
     source->caches[source->n_caches++] = path;
     return 0;
+}
+
+static int archive_find_caches(Context *c, ArchiveSource *source) {
+    char *files[] = {(char *)source->path, NULL};
+    _cleanup_free_ char *host = view_kept_host(files);
+    const char *copies;
+    int r = view_kept_new(c, host, &source->kept);
+
+    source->is_of_this_host = view_kept_is_this_host(host);
+    if (r == 0 && access("/var/lib/profd/binaries", R_OK | X_OK) == 0)
+        r = archive_add_cache(source, "/var/lib/profd", "binaries");
+    copies = r == 0 ? view_kept_folder(source->kept) : NULL;
+    if (copies)
+        r = archive_add_cache(source, copies, ".");
+    return r < 0 ? r : archive_add_cache(source, getenv("HOME"), ".debug");
 }
 
 static int archive_open_source(Context *c, const char *path, ArchiveSource *source) {
@@ -76,9 +95,7 @@ static int archive_open_source(Context *c, const char *path, ArchiveSource *sour
     status = view_load(c, &settings, files, &request, &source->view);
     if (!source->view.profile)
         return status;
-    r = archive_add_cache(source, "/var/lib/profd", "binaries");
-    if (r == 0)
-        r = archive_add_cache(source, getenv("HOME"), ".debug");
+    r = archive_find_caches(c, source);
     return r < 0 ? complain(STATUS_FAILED, "Failed to pack '%s': %s.", path, strerror(-r)) : status;
 }
 
@@ -95,7 +112,12 @@ static int archive_write(const ArchiveSource *source, const ArchiveSettings *s, 
     _cleanup_(gzip_freep) Gzip *gzip = NULL;
     const ArchiveOptions options = {.caches = (const char *const *)source->caches,
                                     .n_caches = source->n_caches,
-                                    .reduced = s->reduced};
+                                    .reduced = s->reduced,
+                                    .is_of_this_host = source->is_of_this_host,
+                                    .fetch = view_kept_open,
+                                    .fetch_maps =
+                                        source->is_of_this_host ? view_kept_fetch_maps : NULL,
+                                    .arg = source->kept};
     TarWriter tar = {.sink = archive_sink_gzip, .mtime_s = (uint64_t)time(NULL)};
     int r = gzip_new(GZIP_LEVEL_DEFAULT, archive_sink_file, &fd, &gzip);
 

@@ -15,14 +15,20 @@
 
 /*
  * Names in an archive are hostile: none becomes a path. The recording goes to an unlinked file, and
- * .build-id/xx/REST/FILE with hex digits and a FILE that is known to a path that is made anew of
- * these digits; everything else is skipped. Sizes are counted as bytes arrive and end the work at a
- * limit, for a compressed archive is small.
+ * .build-id/xx/REST/FILE with hex digits and a FILE that is known, or maps/PID-START.map, to a path
+ * that is made anew of these digits; everything else is skipped. Sizes are counted as bytes arrive
+ * and end the work at a limit, for a compressed archive is small.
  *
  * The only global variable is what a signal handler has to remove: the folder that is being used.
  */
 
-enum { ARCHIVE_COPY = 64 * 1024, ARCHIVE_ID_MIN = 8, ARCHIVE_ID_MAX = 40 };
+enum {
+    ARCHIVE_COPY = 64 * 1024,
+    ARCHIVE_ID_MIN = 8,
+    ARCHIVE_ID_MAX = 40,
+    ARCHIVE_PID_MAX = 10,
+    ARCHIVE_START_MAX = 19
+};
 
 static const uint64_t archive_recording_max = (uint64_t)64 << 30;
 static const uint64_t archive_files_size_max = (uint64_t)32 << 30;
@@ -130,7 +136,7 @@ static bool archive_is_hex(const char *text, size_t n) {
 }
 
 /* .build-id/xx/REST/FILE, and nothing that is only similar. */
-static bool archive_takes(const char *name, size_t *ret_rest) {
+static bool archive_takes_binary(const char *name) {
     static const char *const files[] = {"elf", "debug", "vdso", "kallsyms"};
     static const char folder[] = ".build-id/";
     const char *at = name + sizeof(folder) - 1;
@@ -141,11 +147,28 @@ static bool archive_takes(const char *name, size_t *ret_rest) {
     rest = strspn(at + 3, "0123456789abcdef");
     if (rest + 2 < ARCHIVE_ID_MIN || rest + 2 > ARCHIVE_ID_MAX || at[3 + rest] != '/')
         return false;
-    *ret_rest = rest;
     for (size_t i = 0; i < ARRAY_SIZE(files); i++)
         if (strcmp(at + 4 + rest, files[i]) == 0)
             return true;
     return false;
+}
+
+/* maps/PID-START.map: the names of code that a process generated. */
+static bool archive_takes_map(const char *name) {
+    static const char digits[] = "0123456789";
+    const char *at = name + strlen("maps/");
+    size_t pid, start;
+
+    if (strncmp(name, "maps/", strlen("maps/")) != 0)
+        return false;
+    pid = strspn(at, digits);
+    start = at[pid] == '-' ? strspn(at + pid + 1, digits) : 0;
+    return pid > 0 && pid <= ARCHIVE_PID_MAX && start > 0 && start <= ARCHIVE_START_MAX &&
+           strcmp(at + pid + 1 + start, ".map") == 0;
+}
+
+static bool archive_takes(const char *name) {
+    return archive_takes_binary(name) || archive_takes_map(name);
 }
 
 static void archive_remove(const ArchiveFolder *folder) {
@@ -268,17 +291,16 @@ static int archive_make_root(ArchiveFolder *folder) {
 }
 
 /* A file that is there already is kept: the first one counts. */
-static int archive_take(ArchiveFolder *folder, TarReader *tar, const char *name, size_t rest,
-                        uint64_t *left) {
-    size_t id = strlen(".build-id/xx/"), lengths[] = {id - 1, id + rest, strlen(name)};
+static int archive_take(ArchiveFolder *folder, TarReader *tar, const char *name, uint64_t *left) {
     char path[PATH_MAX];
     _cleanup_close_ int fd = -1;
+    bool is_file = false;
     int r = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(lengths) && (r == 0 || r == -EEXIST); i++) {
-        bool is_file = i == ARRAY_SIZE(lengths) - 1;
-
-        if (snprintf(path, sizeof(path), "%s/%.*s", folder->path, (int)lengths[i], name) >=
+    for (size_t n = 0; !is_file && (r == 0 || r == -EEXIST); n++) {
+        n += strcspn(name + n, "/");
+        is_file = name[n] == '\0';
+        if (snprintf(path, sizeof(path), "%s/%.*s", folder->path, (int)n, name) >=
             (int)sizeof(path))
             return -ENAMETOOLONG;
         r = archive_make(folder, path, is_file ? &fd : NULL);
@@ -294,7 +316,6 @@ int archive_unpack(const char *path, ArchiveFolder **ret) {
     _cleanup_close_ int fd = -1;
     uint64_t left = archive_files_size_max;
     TarEntry entry;
-    size_t rest;
     int r = folder ? archive_open(path, &fd) : -ENOMEM;
 
     if (r == 0)
@@ -302,8 +323,8 @@ int archive_unpack(const char *path, ArchiveFolder **ret) {
     if (r == 0)
         r = archive_make_root(folder);
     while (r == 0 && (r = tar_reader_next(tar, &entry)) > 0)
-        r = entry.is_file && archive_takes(entry.name, &rest)
-                ? archive_take(folder, tar, entry.name, rest, &left)
+        r = entry.is_file && archive_takes(entry.name)
+                ? archive_take(folder, tar, entry.name, &left)
                 : 0;
     if (r < 0)
         return r;

@@ -84,7 +84,7 @@ TEST(the_recording_is_an_unlinked_file) {
     (void)unlink(path);
 }
 
-TEST(only_files_of_the_build_id_layout_are_unpacked) {
+TEST(only_files_of_the_build_id_layout_and_maps_are_unpacked) {
     static const char *const names[] = {
         "perf.data",
         ".build-id/01/23456789abcdef/elf",
@@ -101,6 +101,12 @@ TEST(only_files_of_the_build_id_layout_are_unpacked) {
         "./.build-id/01/23456789abcdef/elf",
         ".build-id/ff/23456789abcdef/kallsyms",
         ".build-id/ff/23456789abcdef/kallsyms",
+        "maps/12-1700000000000000.map",
+        "maps/12-.map",
+        "maps/12-1/../../x.map",
+        "maps/12345678901-1.map",
+        "maps/x-1.map",
+        "maps/13-1.map/x",
     };
     const char *path = make_archive(ARRAY_SIZE(names), names);
     ArchiveFolder *folder = NULL;
@@ -122,7 +128,9 @@ TEST(only_files_of_the_build_id_layout_are_unpacked) {
                       "./.build-id/01/23456789abcdef/elf\n"
                       "./.build-id/ff\n"
                       "./.build-id/ff/23456789abcdef\n"
-                      "./.build-id/ff/23456789abcdef/kallsyms\n");
+                      "./.build-id/ff/23456789abcdef/kallsyms\n"
+                      "./maps\n"
+                      "./maps/12-1700000000000000.map\n");
     CHECK_EQ(stat(root, &st), -1);
 }
 
