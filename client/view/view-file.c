@@ -147,8 +147,9 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
         return 0;
     if (s->last.set && clock->real_known)
         since_ns = end_ns - MIN(view_file_ns(s->last.us), end_ns);
-    coverage->from_ns = MIN(MAX(coverage->from_ns, since_ns), coverage->to_ns);
-    coverage->to_ns = MAX(MIN(coverage->to_ns, until_ns), coverage->from_ns);
+    coverage->to_ns = MIN(coverage->to_ns, until_ns);
+    coverage->from_ns = MAX(coverage->from_ns, since_ns);
+    coverage->to_ns = MAX(coverage->to_ns, coverage->from_ns);
     pd_coverage_clip(coverage);
     work->is_partial |= !pd_coverage_is_whole(coverage);
     r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
