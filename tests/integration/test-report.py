@@ -289,9 +289,10 @@ def filters_by_file_and_function_keep_what_perf_keeps():
     keys = ["comm", "dso", "symbol"]
     rows = [row for row in perf_rows(path, keys).items() if row[0][3] and row[0][3] not in aliases()]
     _, comm, dso, symbol = max(rows, key=lambda row: row[1][0])[0]
-    for perfs, ours in (((f"--dsos={dso}",), (f"--dso={dso}",)),
-                        ((f"--symbols={symbol}",), (f"--symbol={symbol}",)),
-                        ((f"--dsos={dso}", f"--symbols={symbol}", f"--comms={comm}"),
+    # perf leaves out a column that can have one value only, so it gets a second one.
+    for perfs, ours in (((f"--dsos={dso},-",), (f"--dso={dso}",)),
+                        ((f"--symbols={symbol},-",), (f"--symbol={symbol}",)),
+                        ((f"--dsos={dso},-", f"--symbols={symbol},-", f"--comms={comm},-"),
                          (f"--dso={dso}", f"--symbol={symbol}", f"--comm={comm}")),
                         (("--dsos=libc.so.6,[kernel.kallsyms]",), ("--dso=libc.so.*,[kernel.kallsyms]",))):
         want = perf_rows(path, keys, *perfs)
