@@ -40,12 +40,15 @@ typedef struct DestinationStatus {
     uint64_t last_success_ns; /* 0: never */
     uint64_t sent_intervals, sent_requests, sent_bytes, sent_samples;
     uint64_t refused_intervals, refused_samples; /* by the engine, for good */
+    uint64_t dropped_samples;                    /* by rules */
+    uint64_t other_samples;     /* sent as service "other": more series than are allowed */
+    uint64_t thinned_intervals; /* beyond the share of this host */
     uint64_t expired_ns;        /* too old for the engine, or the list of ranges was full */
     uint64_t missing_ns;        /* profd has nothing of it: not recorded, or deleted */
     uint64_t repeated_requests; /* may have arrived twice */
     uint64_t retries;
-    bool is_waiting; /* backs off, until retry_ns */
-    uint64_t retry_ns;
+    bool is_waiting;       /* backs off, until retry_ns */
+    uint64_t retry_ns;     /* CLOCK_REALTIME */
     long last_http_status; /* 0: none */
     char last_error[256];  /* a sentence; "": none */
     uint64_t last_error_ns;

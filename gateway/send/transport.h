@@ -17,10 +17,10 @@ DEFINE_CLEANUP(Transport *, transport_free);
 
 typedef struct TransportAnswer {
     int error;               /* 0: there is an answer, else a negative errno */
-    char problem[256];       /* of curl, a sentence part; "": none */
+    char problem[256];       /* of curl, a sentence part, escaped; "": none */
     long status;             /* of HTTP */
     uint64_t retry_after_ns; /* 0: the engine did not say */
-    char body[512];          /* the beginning of the answer, with a NUL */
+    char body[512];          /* the beginning of the answer, any bytes but a NUL at its end */
     char etag[128];
     uint64_t sent_bytes;
 } TransportAnswer;

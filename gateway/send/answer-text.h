@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Sentences about attempts that failed, for the log and the status. Bytes of an engine are escaped,
+ * and nothing secret is part of them. */
+
+#include "send/transport.h"
+
+/* An answer that is no success. */
+void answer_text(const TransportAnswer *answer, const char *url, char *ret, size_t size);
+/* A request that could not be made. */
+void answer_error_text(int error, const SendConfig *config, char *ret, size_t size);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "send/backlog.h"
+
+#include <string.h>
+
+#include "util/hash.h"
+
+/*
+ * The backlog is a list of spans; this decides how it is worked off: from the oldest time on, in
+ * windows that end where intervals end, so that what is sent late has the same borders as what is
+ * sent live. An engine that refuses old profiles is not asked for a favour: what is about to be too
+ * old is dropped and counted. With a share, whole intervals are left out, by a hash of host and
+ * time, so that at any moment some hosts of a fleet send and each host does now and then.
+ */
+
+#define BACKLOG_SEED UINT64_C(0x9d6e3f21)
+
+static uint64_t backlog_floor(const BacklogRules *rules, uint64_t ns) {
+    return ns - ns % rules->interval_ns;
+}
+
+bool backlog_has_share(const BacklogRules *rules, uint64_t since_ns) {
+    Bytes host = {(const uint8_t *)rules->host, strlen(rules->host)};
+
+    return hash_u64(hash_bytes(BACKLOG_SEED, host), since_ns / rules->interval_ns) % 100 <
+           rules->share_percent;
+}
+
+void backlog_add(SendState *state, Range range, uint64_t now_ns) {
+    uint64_t first = now_ns > BACKLOG_REACH_NS ? now_ns - BACKLOG_REACH_NS : 0;
+
+    if (range.since_ns < first) {
+        uint64_t end = MIN(first, range.until_ns);
+
+        state->counters.expired_ns += end - range.since_ns;
+        range.since_ns = end;
+    }
+    state->counters.expired_ns += range_list_add(&state->unsent, range);
+}
+
+/* An interval that begins shortly after the limit would be too old when it arrives. */
+static void backlog_expire(SendState *state, const BacklogRules *rules, uint64_t now_ns) {
+    uint64_t limit, dropped;
+
+    if (rules->max_age_ns == 0 || now_ns < rules->max_age_ns)
+        return;
+    limit = backlog_floor(rules, now_ns - rules->max_age_ns) + 2 * rules->interval_ns;
+    dropped = range_list_expire(&state->unsent, limit);
+    state->counters.expired_ns += dropped;
+}
+
+/* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten.
+ */
+static bool backlog_take_partial(SendState *state, Range *ret) {
+    while (state->n_partials > 0) {
+        Range range = state->partials[0].range;
+
+        if (range_list_has(&state->unsent, range)) {
+            *ret = range;
+            return true;
+        }
+        memmove(state->partials, state->partials + 1,
+                (state->n_partials - 1) * sizeof(*state->partials));
+        state->n_partials--;
+    }
+    return false;
+}
+
+bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge, uint64_t now_ns,
+                  Range *ret) {
+    if (rules->share_percent < 100)
+        merge = 1;
+    backlog_expire(state, rules, now_ns);
+    if (backlog_take_partial(state, ret))
+        return true;
+    while (state->unsent.n > 0) {
+        Range range = state->unsent.items[0];
+        uint64_t end = backlog_floor(rules, range.since_ns) + merge * rules->interval_ns;
+
+        range.until_ns = MIN(range.until_ns, end);
+        if (backlog_has_share(rules, range.since_ns)) {
+            *ret = range;
+            return true;
+        }
+        state->counters.thinned_intervals++;
+        send_state_settle(state, range);
+    }
+    return false;
+}

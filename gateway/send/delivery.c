@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "send/delivery.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "send/answer-text.h"
+#include "send/file-folder.h"
+#include "util/hash.h"
+
+/*
+ * An interval on its way: it is divided into series, and as many series as fit become a request.
+ * The next request is made when the one before was answered, so memory holds one body. What was
+ * accepted is remembered as a number of series, in their order, with a hash of their labels: if the
+ * rules of the configuration change in between, the number means nothing and the interval begins
+ * anew.
+ */
+
+/* The smallest limit to which refusals of the size lead. */
+#define DELIVERY_BYTES_MIN ((size_t)16 * 1024)
+/* The hash goes to a file, so its seed is no secret of this process. */
+#define DELIVERY_SEED UINT64_C(0x5bd1e995)
+
+struct Delivery {
+    DeliverySettings *settings;
+    const DeliveryEvents *events;
+    Interval *interval;
+    SeriesList series;
+    SendPartial before;
+    bool is_divided;
+    size_t first, next; /* the series of the request in flight */
+    uint64_t samples;   /* of it */
+    Buffer body;
+    TransportRequest *request;
+    LoopSource *turn;
+    DeliveryResult result;
+};
+
+Delivery *delivery_free(Delivery *delivery) {
+    if (!delivery)
+        return NULL;
+    (void)transport_cancel(delivery->request);
+    (void)loop_source_free(delivery->turn);
+    if (delivery->is_divided)
+        series_list_done(&delivery->series);
+    buffer_done(&delivery->body);
+    (void)interval_unref(delivery->interval);
+    free(delivery);
+    return NULL;
+}
+
+Range delivery_range(const Delivery *delivery) {
+    return (Range){delivery->interval->since_ns, delivery->interval->until_ns};
+}
+
+uint64_t delivery_missing_ns(const Delivery *delivery) {
+    return delivery->interval->missing_ns;
+}
+
+static uint64_t delivery_hash(const SeriesList *series, size_t n) {
+    uint64_t h = DELIVERY_SEED;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < series->items[i].labels.n; j++) {
+            const Label *label = &series->items[i].labels.list[j];
+
+            h = hash_bytes(h, (Bytes){(const uint8_t *)label->name, strlen(label->name)});
+            h = hash_bytes(h, (Bytes){(const uint8_t *)label->value, strlen(label->value)});
+        }
+    return h & (uint64_t)INT64_MAX;
+}
+
+static void delivery_finish(Delivery *delivery, SendVerdict verdict) {
+    delivery->result.verdict = verdict;
+    if (delivery->first > 0)
+        delivery->result.partial = (SendPartial){
+            .range = delivery_range(delivery),
+            .n = delivery->first,
+            .hash = delivery_hash(&delivery->series, delivery->first),
+        };
+    delivery->events->on_done(delivery->events->userdata, delivery, &delivery->result);
+}
+
+static void delivery_problem(Delivery *delivery, SendVerdict verdict, long status,
+                             const char *sentence) {
+    delivery->events->on_problem(delivery->events->userdata, verdict, status, sentence);
+}
+
+static int delivery_divide(Delivery *delivery) {
+    SendCounters *counters = delivery->settings->counters;
+    const SendPartial *before = &delivery->before;
+    int r = series_list_make(delivery->interval, &delivery->settings->series, &delivery->series);
+
+    if (r < 0)
+        return r;
+    delivery->is_divided = true;
+    if (before->n > 0 && before->n <= delivery->series.n &&
+        before->hash == delivery_hash(&delivery->series, before->n))
+        delivery->first = before->n;
+    else {
+        counters->dropped_samples += delivery->series.dropped;
+        counters->other_samples += delivery->series.other;
+    }
+    return 0;
+}
+
+static uint64_t delivery_samples(const Delivery *delivery) {
+    uint64_t samples = 0;
+
+    for (size_t i = delivery->first; i < delivery->next; i++)
+        samples += delivery->series.items[i].samples;
+    return samples;
+}
+
+static int delivery_encode(Delivery *delivery) {
+    EngineInput input = {
+        .interval = delivery->interval,
+        .series = &delivery->series,
+        .weight = delivery->settings->weight,
+        .first = delivery->first,
+        .max_bytes = delivery->settings->max_bytes,
+    };
+    size_t next = delivery->first;
+    int r;
+
+    buffer_clear(&delivery->body);
+    r = delivery->settings->engine->encode(&input, &delivery->body, &next);
+    if (r == 0)
+        r = buffer_error(&delivery->body);
+    if (r == 0 && (next <= delivery->first || next > delivery->series.n))
+        r = -EPROTO;
+    if (r < 0)
+        return r;
+    delivery->next = next;
+    delivery->samples = delivery_samples(delivery);
+    return 0;
+}
+
+/* One more turn of the loop for each request: what else is ready comes in between. */
+static void delivery_go_on(Delivery *delivery) {
+    if (delivery->first < delivery->series.n && loop_trigger(delivery->turn) == 0)
+        return;
+    delivery_finish(delivery, delivery->first < delivery->series.n ? SEND_AGAIN
+                              : delivery->result.is_refused && delivery->result.requests == 0
+                                  ? SEND_REFUSED
+                                  : SEND_ACCEPTED);
+}
+
+static void delivery_accept(Delivery *delivery, uint64_t sent_bytes) {
+    SendCounters *counters = delivery->settings->counters;
+
+    delivery->result.requests++;
+    delivery->result.bytes += delivery->body.size;
+    counters->sent_requests++;
+    counters->sent_bytes += sent_bytes;
+    counters->sent_samples += delivery->samples;
+    delivery->first = delivery->next;
+    if (delivery->first < delivery->series.n) {
+        SendPartial partial = {
+            .range = delivery_range(delivery),
+            .n = delivery->first,
+            .hash = delivery_hash(&delivery->series, delivery->first),
+        };
+
+        delivery->events->on_progress(delivery->events->userdata, &partial);
+    }
+    delivery_go_on(delivery);
+}
+
+static void delivery_refuse(Delivery *delivery) {
+    delivery->settings->counters->refused_samples += delivery->samples;
+    delivery->result.is_refused = true;
+    delivery->first = delivery->next;
+    delivery_go_on(delivery);
+}
+
+/* A request with several series may be split, and later ones are as small at once. */
+static bool delivery_split(Delivery *delivery) {
+    size_t half = delivery->body.size / 2;
+
+    if (delivery->next - delivery->first < 2 || half < DELIVERY_BYTES_MIN)
+        return false;
+    delivery->settings->max_bytes = half;
+    return loop_trigger(delivery->turn) == 0;
+}
+
+static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *answer) {
+    SendVerdict verdict = send_verdict(answer);
+    char sentence[256];
+
+    if (verdict == SEND_ACCEPTED) {
+        delivery_accept(delivery, answer->sent_bytes);
+        return;
+    }
+    answer_text(answer, delivery->settings->url, sentence, sizeof(sentence));
+    if (verdict == SEND_TOO_LARGE && delivery_split(delivery)) {
+        delivery_problem(delivery, verdict, answer->status, sentence);
+        return;
+    }
+    if (verdict == SEND_TOO_LARGE)
+        verdict = SEND_REFUSED;
+    delivery_problem(delivery, verdict, answer->status, sentence);
+    if (verdict == SEND_REFUSED) {
+        delivery_refuse(delivery);
+        return;
+    }
+    if (send_may_have_arrived(answer))
+        delivery->settings->counters->repeated_requests++;
+    delivery->result.retry_after_ns = answer->retry_after_ns;
+    delivery_finish(delivery, verdict);
+}
+
+static void delivery_on_answer(void *userdata, const TransportAnswer *answer) {
+    Delivery *delivery = userdata;
+    const DeliveryEvents *events = delivery->events;
+
+    delivery->request = NULL;
+    /* This may be the end of the delivery. */
+    delivery_take_verdict(delivery, answer);
+    events->on_flight(events->userdata, -1);
+}
+
+static int delivery_send(Delivery *delivery) {
+    const DeliverySettings *settings = delivery->settings;
+    TransportOptions options = {
+        .config = settings->config,
+        .method = "POST",
+        .url = settings->url,
+        .content_type = settings->engine->content_type,
+        .headers = settings->headers,
+        .body = delivery->body.data,
+        .size = delivery->body.size,
+        .compress = settings->config->compress,
+        .done = delivery_on_answer,
+        .userdata = delivery,
+    };
+    const DeliveryEvents *events = delivery->events;
+    int r;
+
+    events->on_flight(events->userdata, 1);
+    r = transport_send(settings->transport, &options, &delivery->request);
+    if (r < 0)
+        events->on_flight(events->userdata, -1);
+    return r;
+}
+
+static int delivery_write_file(Delivery *delivery) {
+    const SendConfig *config = delivery->settings->config;
+    bool is_whole = delivery->first == 0 && delivery->next == delivery->series.n;
+    FileFolderItem item = {
+        .name = config->name,
+        .since_ns = delivery->interval->since_ns,
+        .number = is_whole ? FILE_FOLDER_WHOLE : delivery->first,
+    };
+
+    return file_folder_write(config->url, &item, buffer_bytes(&delivery->body));
+}
+
+static void delivery_fail(Delivery *delivery, int error) {
+    char sentence[256];
+
+    answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
+    delivery_problem(delivery, SEND_AGAIN, 0, sentence);
+    delivery_finish(delivery, SEND_AGAIN);
+}
+
+/* What cannot be encoded now cannot be later either, and must not hold up what can. */
+static void delivery_give_up(Delivery *delivery, size_t next, int error) {
+    char sentence[256];
+
+    answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
+    delivery_problem(delivery, SEND_REFUSED, 0, sentence);
+    delivery->next = next;
+    delivery->samples = delivery_samples(delivery);
+    delivery_refuse(delivery);
+}
+
+/* The body of the next request, and the request. */
+static void delivery_request(Delivery *delivery) {
+    int r = delivery_encode(delivery);
+
+    if (r < 0) {
+        if (r == -ENOMEM)
+            delivery_fail(delivery, r);
+        else
+            delivery_give_up(delivery, delivery->first + 1, r);
+        return;
+    }
+    if (!delivery->settings->engine->path) {
+        r = delivery_write_file(delivery);
+        if (r < 0)
+            delivery_fail(delivery, r);
+        else
+            delivery_accept(delivery, delivery->body.size);
+        return;
+    }
+    r = delivery_send(delivery);
+    if (r < 0)
+        delivery_fail(delivery, r);
+}
+
+static int delivery_on_turn(void *userdata) {
+    Delivery *delivery = userdata;
+    int r = delivery->is_divided ? 0 : delivery_divide(delivery);
+
+    if (r == -ENOMEM)
+        delivery_fail(delivery, r);
+    else if (r < 0)
+        delivery_give_up(delivery, 0, r);
+    else if (delivery->first >= delivery->series.n)
+        delivery_go_on(delivery);
+    else
+        delivery_request(delivery);
+    return 0;
+}
+
+int delivery_new(DeliverySettings *settings, const DeliveryEvents *events, const DeliveryPlan *plan,
+                 Delivery **ret) {
+    _cleanup_(delivery_freep) Delivery *delivery = calloc(1, sizeof(*delivery));
+    int r;
+
+    if (!delivery)
+        return -ENOMEM;
+    delivery->settings = settings;
+    delivery->events = events;
+    delivery->interval = interval_ref(plan->interval);
+    if (plan->partial)
+        delivery->before = *plan->partial;
+    r = loop_add_deferred(settings->loop, delivery_on_turn, delivery, &delivery->turn);
+    if (r == 0)
+        r = loop_trigger_after(delivery->turn, plan->delay_ns);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(delivery);
+    return 0;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "send/sender.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "send/state-file.h"
+#include "util/clock.h"
+
+/*
+ * Every interval joins the list of what is not sent as soon as it is offered, and leaves it when
+ * the engine has accepted or refused it: what is in flight, what failed and what was never tried
+ * are the same to the state. A live interval is sent at once if the engine answers; everything else
+ * is read from profd again, one window at a time and only while no live interval is on its way. The
+ * state is written before anything could be lost, so a kill at any moment costs a repeated request
+ * and no interval.
+ */
+
+#define SENDER_PROFD_AWAY_NS UINT64_C(5000000000)
+#define SENDER_LOG_EVERY_NS  UINT64_C(60000000000)
+/* Attempts to read a window before it counts as missing. */
+enum { SENDER_UNREADABLE_MAX = 5 };
+
+static void sender_work(Sender *sender);
+
+static LogField sender_field(const Sender *sender) {
+    return (LogField){"PROFD_DESTINATION", sender->config->name};
+}
+
+static void sender_save(Sender *sender) {
+    int r = state_file_save(sender->state_folder, sender->config->name, &sender->state);
+
+    sender->is_unsaved = r < 0;
+    if (r < 0)
+        (void)log_limited_struct(&sender->save_rate, LOG_LEVEL_ERROR, r,
+                                 LOG_FIELDS(sender_field(sender)),
+                                 "Failed to write the state of destination '%s' in '%s', after a "
+                                 "restart it sends intervals again: %m",
+                                 sender->config->name, sender->state_folder);
+}
+
+void sender_keep_error(Sender *sender, const char *sentence) {
+    (void)snprintf(sender->last_error, sizeof(sender->last_error), "%s", sentence);
+    sender->last_error_ns = clock_ns(CLOCK_REALTIME);
+}
+
+bool sender_is_waiting(const Sender *sender) {
+    return sender->failures > 0 && sender->wait_ns > clock_monotonic_ns();
+}
+
+static void sender_wake_at(Sender *sender, uint64_t monotonic_ns) {
+    uint64_t now = clock_monotonic_ns();
+
+    (void)loop_trigger_after(sender->timer, monotonic_ns > now ? monotonic_ns - now : 0);
+}
+
+static uint64_t sender_random(void) {
+    uint64_t random = 0;
+
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+        random = clock_monotonic_ns() * UINT64_C(0x9e3779b97f4a7c15);
+    return random;
+}
+
+/* Failures of requests that were in flight together count once. */
+static void sender_wait(Sender *sender, const DeliveryResult *result) {
+    uint64_t delay;
+
+    sender->state.counters.retries++;
+    if (!sender_is_waiting(sender))
+        sender->failures++;
+    delay =
+        retry_delay_ns(sender->failures, result->verdict, result->retry_after_ns, sender_random());
+    sender->wait_ns = MAX(sender->wait_ns, clock_monotonic_ns() + delay);
+    if (result->verdict == SEND_BUSY)
+        sender->merge = MIN(sender->merge * 2, (unsigned)BACKLOG_MERGE_MAX);
+}
+
+static void sender_succeed(Sender *sender) {
+    if (sender->failures > 0)
+        log_struct(LOG_LEVEL_INFO, 0, LOG_FIELDS(sender_field(sender)),
+                   "Destination '%s' accepts profiles again", sender->config->name);
+    sender->failures = 0;
+    sender->wait_ns = 0;
+    sender->last_status = 200;
+    sender->state.last_success_ns = clock_ns(CLOCK_REALTIME);
+}
+
+/* The rate of the backlog is that of bodies before compression, which is what engines count. */
+static void sender_pace(Sender *sender, uint64_t bytes) {
+    uint64_t rate = sender->config->max_bytes_per_sec;
+
+    if (rate > 0)
+        sender->backlog_ns =
+            clock_monotonic_ns() + (uint64_t)MIN((unsigned __int128)bytes * NS_PER_SECOND / rate,
+                                                 (unsigned __int128)RETRY_AFTER_MAX_NS);
+}
+
+static void sender_count(Sender *sender, const DeliveryResult *result) {
+    SendCounters *counters = &sender->state.counters;
+
+    if (result->requests > 0)
+        counters->sent_intervals++;
+    if (result->is_refused)
+        counters->refused_intervals++;
+}
+
+static void sender_forget(Sender *sender, const Delivery *delivery) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (sender->live[i] == delivery)
+            sender->live[i] = NULL;
+    if (sender->backlog == delivery)
+        sender->backlog = NULL;
+}
+
+static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryResult *result) {
+    Sender *sender = userdata;
+    bool was_backlog = sender->backlog == delivery;
+    Range range = delivery_range(delivery);
+    uint64_t missing_ns = delivery_missing_ns(delivery);
+
+    sender_forget(sender, delivery);
+    if (was_backlog)
+        sender_pace(sender, result->bytes);
+    if (result->verdict == SEND_ACCEPTED || result->verdict == SEND_REFUSED) {
+        send_state_settle(&sender->state, range);
+        sender_count(sender, result);
+        sender->state.counters.missing_ns += missing_ns;
+        if (result->requests > 0)
+            sender_succeed(sender);
+        else if (result->is_refused)
+            sender->failures = 0;
+    } else {
+        sender_wait(sender, result);
+        if (result->partial.n > 0)
+            send_state_put_partial(&sender->state, &result->partial);
+    }
+    sender_save(sender);
+    (void)delivery_free(delivery);
+    sender_work(sender);
+}
+
+static void sender_on_progress(void *userdata, const SendPartial *partial) {
+    Sender *sender = userdata;
+
+    send_state_put_partial(&sender->state, partial);
+    sender_save(sender);
+}
+
+/* The note is no promise: without it a repetition after a kill is not counted, and that is all. */
+static void sender_on_flight(void *userdata, int change) {
+    Sender *sender = userdata;
+
+    sender->flights = (unsigned)((int)sender->flights + change);
+    (void)state_file_note_flights(sender->state_folder, sender->config->name, sender->flights);
+}
+
+static void sender_on_problem(void *userdata, SendVerdict verdict, long status,
+                              const char *sentence) {
+    Sender *sender = userdata;
+    bool is_loss = verdict == SEND_REFUSED;
+    LogRate *rate = is_loss ? &sender->refused_rate : &sender->again_rate;
+
+    sender->last_status = status;
+    sender_keep_error(sender, sentence);
+    (void)log_limited_struct(rate, LOG_LEVEL_WARNING, 0, LOG_FIELDS(sender_field(sender)),
+                             is_loss ? "Destination '%s' lost profiles: %s"
+                                     : "Destination '%s' sends later: %s",
+                             sender->config->name, sentence);
+}
+
+/* What cannot be sent now is in the list anyway. */
+static void sender_deliver(Sender *sender, Interval *interval, uint64_t delay_ns, Delivery **ret) {
+    DeliveryPlan plan = {
+        .interval = interval,
+        .partial =
+            send_state_partial(&sender->state, (Range){interval->since_ns, interval->until_ns}),
+        .delay_ns = delay_ns,
+    };
+    int r = delivery_new(&sender->settings, &sender->events, &plan, ret);
+
+    if (r < 0)
+        (void)log_limited(&sender->again_rate, LOG_LEVEL_ERROR, r,
+                          "Failed to send an interval to destination '%s', trying later: %m",
+                          sender->config->name);
+}
+
+static Delivery **sender_free_live(Sender *sender) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (!sender->live[i])
+            return &sender->live[i];
+    return NULL;
+}
+
+static bool sender_is_live(const Sender *sender) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (sender->live[i])
+            return true;
+    return false;
+}
+
+static void sender_miss(Sender *sender) {
+    sender->unreadable = 0;
+    sender->state.counters.missing_ns += sender->window.until_ns - sender->window.since_ns;
+    send_state_settle(&sender->state, sender->window);
+}
+
+/* A window that profd cannot give, though it is there, holds up the others for a moment only. */
+static void sender_on_unreadable(Sender *sender, int error) {
+    sender->backlog_ns = clock_monotonic_ns() + SENDER_PROFD_AWAY_NS;
+    if (error == -ENOTCONN || ++sender->unreadable < SENDER_UNREADABLE_MAX)
+        return;
+    (void)log_limited(&sender->refused_rate, LOG_LEVEL_WARNING, error,
+                      "Failed to read what profd recorded, destination '%s' does not get it: %m",
+                      sender->config->name);
+    sender_miss(sender);
+    sender_save(sender);
+}
+
+static void sender_on_window(void *userdata, int error, Interval *interval) {
+    Sender *sender = userdata;
+
+    sender->job = NULL;
+    if (error == 0 && interval) {
+        sender->unreadable = 0;
+        sender_deliver(sender, interval, 0, &sender->backlog);
+        if (sender->backlog)
+            return;
+        sender->backlog_ns = clock_monotonic_ns() + SENDER_PROFD_AWAY_NS;
+        sender_work(sender);
+        return;
+    }
+    if (error == -ENODATA) {
+        sender_miss(sender);
+        sender_save(sender);
+    } else
+        sender_on_unreadable(sender, error);
+    sender_work(sender);
+}
+
+static void sender_read_backlog(Sender *sender) {
+    SourceWindow window;
+    int r;
+
+    if (!backlog_next(&sender->state, &sender->rules, sender->merge, clock_ns(CLOCK_REALTIME),
+                      &sender->window)) {
+        sender->merge = 1;
+        return;
+    }
+    window =
+        (SourceWindow){.since_ns = sender->window.since_ns, .until_ns = sender->window.until_ns};
+    r = source_window(sender->source, &window, sender_on_window, sender, &sender->job);
+    if (r == 0)
+        return;
+    sender->job = NULL;
+    sender_on_unreadable(sender, r);
+    sender_wake_at(sender, sender->backlog_ns);
+}
+
+/* Does what is due, and arranges to be called again. */
+static void sender_work(Sender *sender) {
+    if (sender->job || sender->backlog || sender_is_live(sender) || sender->state.unsent.n == 0)
+        return;
+    if (sender_is_waiting(sender))
+        sender_wake_at(sender, MAX(sender->wait_ns, sender->backlog_ns));
+    else if (sender->backlog_ns > clock_monotonic_ns())
+        sender_wake_at(sender, sender->backlog_ns);
+    else
+        sender_read_backlog(sender);
+}
+
+static int sender_on_time(void *userdata) {
+    sender_work(userdata);
+    return 0;
+}
+
+/* After a failure one request at a time shows whether the engine is back. */
+static bool sender_may_send_live(const Sender *sender) {
+    if (sender->failures > 0)
+        return !sender_is_waiting(sender) && !sender->backlog && !sender_is_live(sender);
+    return true;
+}
+
+void sender_offer(Sender *sender, Interval *interval) {
+    SendState *state = &sender->state;
+    Range range = {interval->since_ns, interval->until_ns};
+    uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    bool is_first = state->live_ns == 0, has_gap = !is_first && range.since_ns > state->live_ns;
+    Delivery **slot = sender_free_live(sender);
+
+    if (range.since_ns >= range.until_ns)
+        return;
+    if (has_gap)
+        backlog_add(state, (Range){state->live_ns, range.since_ns}, now_ns);
+    state->live_ns = range.until_ns;
+    if (!backlog_has_share(&sender->rules, range.since_ns)) {
+        state->counters.thinned_intervals++;
+        slot = NULL;
+    } else
+        backlog_add(state, range, now_ns);
+    if (slot && sender_may_send_live(sender))
+        sender_deliver(sender, interval, sender->spread_ns, slot);
+    else
+        slot = NULL;
+    /* What is on its way is written when it arrived: until then the file asks for it again. */
+    if (!slot || is_first || has_gap || sender->is_unsaved)
+        sender_save(sender);
+    sender_work(sender);
+}
+
+int sender_start(Sender *sender) {
+    unsigned flights;
+
+    sender->events = (DeliveryEvents){
+        .on_flight = sender_on_flight,
+        .on_progress = sender_on_progress,
+        .on_problem = sender_on_problem,
+        .on_done = sender_on_done,
+        .userdata = sender,
+    };
+    sender->merge = 1;
+    sender->refused_rate = sender->again_rate = sender->save_rate =
+        (LogRate){.interval_ns = SENDER_LOG_EVERY_NS, .burst = 1};
+    sender->settings.counters = &sender->state.counters;
+    flights = state_file_flights(sender->state_folder, sender->config->name);
+    if (flights > 0) {
+        sender->state.counters.repeated_requests += flights;
+        sender_save(sender);
+        (void)state_file_note_flights(sender->state_folder, sender->config->name, 0);
+    }
+    return loop_add_deferred(sender->settings.loop, sender_on_time, sender, &sender->timer);
+}
+
+void sender_stop(Sender *sender) {
+    sender->job = source_job_cancel(sender->job);
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        sender->live[i] = delivery_free(sender->live[i]);
+    sender->backlog = delivery_free(sender->backlog);
+    sender->timer = loop_source_free(sender->timer);
+    if (sender->state.live_ns > 0)
+        sender_save(sender);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* When a destination sends what: live intervals, the backlog, waits. The struct is open for
+ * destination.c, which makes it. */
+
+#include "send/backlog.h"
+#include "send/delivery.h"
+#include "source/source.h"
+#include "util/log.h"
+
+enum { SENDER_LIVE_MAX = 2 };
+
+typedef struct Sender {
+    const SendConfig *config;
+    const char *state_folder;
+    Source *source;
+    BacklogRules rules;
+    uint64_t spread_ns; /* how long after its end a live interval is sent */
+    DeliverySettings settings;
+    DeliveryEvents events;
+    SendState state;
+    LoopSource *timer;
+    Delivery *live[SENDER_LIVE_MAX], *backlog;
+    SourceJob *job; /* reads `window` for the backlog */
+    Range window;
+    unsigned flights;
+    unsigned failures;   /* of the engine, in a row */
+    uint64_t wait_ns;    /* nothing is sent before; CLOCK_MONOTONIC */
+    uint64_t backlog_ns; /* nothing of the backlog is read before */
+    unsigned merge;      /* intervals of a window of the backlog */
+    unsigned unreadable; /* attempts to read `window` that failed */
+    bool is_unsaved;     /* the state could not be written; it is tried again */
+    long last_status;
+    char last_error[256];
+    uint64_t last_error_ns;
+    LogRate refused_rate, again_rate, save_rate;
+} Sender;
+
+/* The members up to `settings` are set, and the state is loaded. */
+int sender_start(Sender *sender);
+/* Gives up what is in flight and writes the state. */
+void sender_stop(Sender *sender);
+void sender_offer(Sender *sender, Interval *interval);
+bool sender_is_waiting(const Sender *sender);
+/* Keeps a sentence for the status. */
+void sender_keep_error(Sender *sender, const char *sentence);

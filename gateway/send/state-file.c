@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "send/state-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/file.h"
+
+/*
+ * Reads and replaces the files of a destination. The state is written after each change that must
+ * survive, synced and renamed; when it is older than what happened, intervals are sent twice, and
+ * none is lost. The number of requests in flight has a file of its own, since it changes before and
+ * after each request: it says after a kill how many may have arrived although no answer came, and a
+ * power failure may lose it.
+ */
+
+enum {
+    STATE_FILE_MAX = 256 * 1024,
+    STATE_FLIGHTS_MAX = 1024,
+};
+
+/* A path below a folder, with one of our suffixes. */
+typedef struct StatePath {
+    char text[PATH_MAX];
+} StatePath;
+
+static int state_file_path(const char *folder, const char *name, const char *suffix,
+                           StatePath *ret) {
+    int n = snprintf(ret->text, sizeof(ret->text), "%s/%s%s", folder, name, suffix);
+
+    return n < 0 || (size_t)n >= sizeof(ret->text) ? -ENAMETOOLONG : 0;
+}
+
+bool state_file_is_name(const char *name) {
+    return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < NAME_MAX - 16;
+}
+
+static int state_file_read(int fd, Buffer *text) {
+    for (;;) {
+        uint8_t *to = buffer_reserve(text, 4096);
+        ssize_t n = to ? read(fd, to, 4096) : -1;
+
+        if (!to)
+            return -ENOMEM;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n == 0)
+            return 0;
+        if (n > 0)
+            buffer_commit(text, (size_t)n);
+        if (text->size > STATE_FILE_MAX)
+            return -EFBIG;
+    }
+}
+
+static int state_file_set_aside(const char *folder, const char *name, const char *path) {
+    StatePath aside;
+    int r = state_file_path(folder, name, ".json.damaged", &aside);
+
+    if (r == 0 && rename(path, aside.text) < 0)
+        r = -errno;
+    return r < 0 ? r : -EBADMSG;
+}
+
+int state_file_load(const char *folder, const char *name, SendState *ret,
+                    const char **ret_problem) {
+    _cleanup_(buffer_done) Buffer text = {};
+    _cleanup_close_ int fd = -1;
+    StatePath path;
+    int r = state_file_path(folder, name, ".json", &path);
+
+    if (r < 0)
+        return r;
+    fd = open(path.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    r = state_file_read(fd, &text);
+    if (r == -EFBIG) {
+        *ret_problem = "it is too long";
+        return state_file_set_aside(folder, name, path.text);
+    }
+    if (r == 0)
+        r = send_state_parse(buffer_bytes(&text), ret, ret_problem);
+    return r == -EBADMSG ? state_file_set_aside(folder, name, path.text) : r;
+}
+
+static int state_file_sync_folder(const char *folder) {
+    _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int state_file_replace(const char *folder, const char *name, const char *suffix,
+                              const Buffer *text, bool sync) {
+    _cleanup_close_ int fd = -1;
+    StatePath path, scratch;
+    int r = state_file_path(folder, name, suffix, &path);
+
+    if (r == 0)
+        r = state_file_path(folder, name, ".scratch", &scratch);
+    if (r < 0)
+        return r;
+    fd = open(scratch.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd < 0)
+        return -errno;
+    r = file_write_all(fd, text->data, text->size);
+    if (r == 0 && sync && fdatasync(fd) < 0)
+        r = -errno;
+    if (r == 0 && rename(scratch.text, path.text) < 0)
+        r = -errno;
+    return r == 0 && sync ? state_file_sync_folder(folder) : r;
+}
+
+int state_file_save(const char *folder, const char *name, const SendState *state) {
+    _cleanup_(buffer_done) Buffer text = {};
+    int r = send_state_print(state, &text);
+
+    return r < 0 ? r : state_file_replace(folder, name, ".json", &text, true);
+}
+
+int state_file_note_flights(const char *folder, const char *name, unsigned n) {
+    _cleanup_(buffer_done) Buffer text = {};
+    char number[16];
+    int size = snprintf(number, sizeof(number), "%u\n", n);
+
+    buffer_append(&text, number, (size_t)size);
+    return buffer_error(&text) ?: state_file_replace(folder, name, ".flight", &text, false);
+}
+
+unsigned state_file_flights(const char *folder, const char *name) {
+    char text[16] = "", *end;
+    StatePath path;
+    unsigned long n;
+
+    if (state_file_path(folder, name, ".flight", &path) < 0 ||
+        file_read_text(path.text, text, sizeof(text)) <= 0)
+        return 0;
+    n = strtoul(text, &end, 10);
+    return *end == '\0' && n <= STATE_FLIGHTS_MAX ? (unsigned)n : 0;
+}
