@@ -6,8 +6,8 @@
 
 #include "config/gateway-config.h"
 #include "loop/loop.h"
-#include "status/status.h"
 #include "source/source.h"
+#include "status/status.h"
 
 typedef struct Listen Listen;
 
@@ -15,13 +15,25 @@ typedef struct ListenOptions {
     const GatewayConfig *config; /* borrowed */
     Loop *loop;
     Source *source;
-    /* Fills in the state of the whole program, for /metrics, /healthz and /readyz. */
+    /* Fills in the state of the whole program, for /metrics and /readyz; the counts of the listener
+     * are filled in here. */
     void (*status)(void *userdata, GatewayStatus *ret);
     void *userdata;
+    uint64_t patience_ns; /* how long a client may take for a request, or to read an answer; 0: as
+                           * long as LISTEN_PATIENCE_NS */
 } ListenOptions;
 
-/* -EACCES with a sentence in *ret_problem: the address is not loopback, and there is no TLS or no
- * token. *ret_problem is static. */
+#define LISTEN_PATIENCE_NS (30 * UINT64_C(1000000000))
+
+/* Without a socket and an address in the configuration it listens nowhere. -EACCES with a sentence
+ * in *ret_problem: the address is not loopback, and there is no TLS or no token. For other errors
+ * too it is the sentence of what failed; it is static. */
 int listen_new(const ListenOptions *options, Listen **ret, const char **ret_problem);
 Listen *listen_free(Listen *listen);
 DEFINE_CLEANUP(Listen *, listen_free);
+
+typedef struct ListenCounts {
+    uint64_t scrapes;         /* requests that were answered with what they asked for */
+    uint64_t refused_clients; /* requests and connections that were refused or given up */
+} ListenCounts;
+void listen_counts(const Listen *listen, ListenCounts *ret);

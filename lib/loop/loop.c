@@ -165,3 +165,7 @@ const char *loop_failed_in(const Loop *loop) {
 void loop_stop(Loop *loop) {
     event_base_loopbreak(loop->base);
 }
+
+struct event_base *loop_base(Loop *loop) {
+    return loop->base;
+}

@@ -3,8 +3,9 @@
 
 /*
  * The main loop: descriptors, timers, signals and deferred work, on one thread. The only room that
- * uses libevent. The caller that adds a source owns it and may free it while the loop runs, also
- * from its own callback; if ret is NULL it lives as long as the loop.
+ * uses libevent, but for evhttp in gateway/listen. The caller that adds a source owns it and may
+ * free it while the loop runs, also from its own callback; if ret is NULL it lives as long as the
+ * loop.
  */
 
 #include <stdint.h>
@@ -63,3 +64,7 @@ int loop_run(Loop *loop);
 /* The name of the callback that made loop_run() fail, or "the loop" itself. */
 const char *loop_failed_in(const Loop *loop);
 void loop_stop(Loop *loop);
+
+/* For the libraries that serve a protocol on a loop of libevent, as evhttp does. */
+struct event_base;
+struct event_base *loop_base(Loop *loop);
