@@ -51,7 +51,6 @@ static void listen_metrics_done(ListenWork *work) {
     MetricsJob *job = (MetricsJob *)work;
     Listen *listen = job->listen;
     GatewayStatus status = {};
-    ListenCounts counts;
 
     if (job->peer) {
         text_printf(&job->text,
@@ -59,9 +58,6 @@ static void listen_metrics_done(ListenWork *work) {
                     "# TYPE profd_up gauge\nprofd_up %d\n",
                     job->error == 0);
         listen->options.status(listen->options.userdata, &status);
-        listen_counts(listen, &counts);
-        status.scrapes = counts.scrapes;
-        status.refused_clients = counts.refused_clients;
         status_metrics(&status, &job->text);
         listen_reply_buffer(listen, job->peer, METRICS_TYPE, &job->text);
     }

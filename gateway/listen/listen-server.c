@@ -197,7 +197,7 @@ static int listen_open_address(Listen *listen, const char **ret_problem) {
 
     if (!*listen->options.config->listen_address)
         return 0;
-    *ret_problem = "Address= of [Listen] is no ADDRESS:PORT, such as 127.0.0.1:6080 or [::1]:6080.";
+    *ret_problem = "Address= of [Listen] is no ADDRESS:PORT, such as 127.0.0.1:9137 or [::1]:9137.";
     r = listen_address_parse(listen->options.config->listen_address, &address);
     if (r == 0)
         r = listen_load_token(listen, ret_problem);

@@ -15,8 +15,7 @@ typedef struct ListenOptions {
     const GatewayConfig *config; /* borrowed */
     Loop *loop;
     Source *source;
-    /* Fills in the state of the whole program, for /metrics and /readyz; the counts of the listener
-     * are filled in here. */
+    /* Fills in the state of the whole program, for /metrics and /readyz. */
     void (*status)(void *userdata, GatewayStatus *ret);
     void *userdata;
     uint64_t patience_ns; /* how long a client may take for a request, or to read an answer; 0: as

@@ -23,6 +23,7 @@ struct SourceJob {
 
 static Loop *the_loop;
 static MadeProfile the_profile;
+static Listen *the_listener;
 
 Interval *interval_ref(Interval *interval) {
     interval->references++;
@@ -83,7 +84,15 @@ int source_window(Source *source, const SourceWindow *window, SourceDone done, v
 }
 
 static void tool_status(void *userdata, GatewayStatus *ret) {
-    *ret = (GatewayStatus){.source.connected = *(bool *)userdata};
+    ListenCounts counts = {};
+
+    if (the_listener)
+        listen_counts(the_listener, &counts);
+    *ret = (GatewayStatus){
+        .source.connected = *(bool *)userdata,
+        .scrapes = counts.scrapes,
+        .refused_clients = counts.refused_clients,
+    };
 }
 
 void status_metrics(const GatewayStatus *status, Buffer *out) {
@@ -136,7 +145,6 @@ int main(int argc, char **argv) {
     bool is_connected = true;
     ListenOptions options = {.config = config, .status = tool_status, .userdata = &is_connected};
     const char *problem = NULL;
-    Listen *listen = NULL;
     int r;
 
     made_ok(config ? loop_new(&the_loop) : -ENOMEM);
@@ -145,7 +153,7 @@ int main(int argc, char **argv) {
     the_profile = make_shop();
     options.loop = the_loop;
     made_ok(loop_add_signal(the_loop, SIGTERM, tool_stop, the_loop, NULL));
-    r = listen_new(&options, &listen, &problem);
+    r = listen_new(&options, &the_listener, &problem);
     if (r < 0)
         fprintf(stderr, "%s (%s)\n", problem, strerror(-r));
     else {
@@ -153,7 +161,7 @@ int main(int argc, char **argv) {
         (void)fflush(stdout);
         r = loop_run(the_loop);
     }
-    listen_free(listen);
+    listen_free(the_listener);
     loop_free(the_loop);
     made_profile_done(&the_profile);
     free(config);
