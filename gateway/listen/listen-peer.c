@@ -245,7 +245,7 @@ ListenPeers *listen_peers_free(ListenPeers *peers) {
 
 static void listen_site_set_up(ListenSite *site) {
     struct timeval timeout = {
-        .tv_sec = (time_t)(site->peers->options.patience_ns / NS_PER_SECOND) + 1,
+        .tv_sec = (time_t)(site->peers->options.patience_ns / NS_PER_SECOND) + 5,
     };
 
     evhttp_set_allowed_methods(site->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
