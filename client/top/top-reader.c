@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/frame/figure.h"
+#include "client/remote/remote-follow.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
 #include "client/top/top-state.h"
@@ -111,9 +112,9 @@ static uint64_t top_reader_since_us(const TopSettings *settings) {
 }
 
 static int top_reader_follow(TopReader *reader, uint64_t since_us) {
-    FollowRequest request = {.session = reader->settings->view.session, .since_us = since_us};
+    FollowOptions request = {.session = reader->settings->view.session, .since_us = since_us};
     Follow *follow = NULL;
-    int status = follow_open(reader->context, &request, &follow);
+    int status = remote_follow(reader->context, &request, false, &follow);
 
     if (status != STATUS_OK)
         return status;
@@ -268,7 +269,7 @@ static int top_reader_resume(TopReader *reader) {
     while (!top_reader_must_stop(reader)) {
         (void)poll(NULL, 0, RETRY_MS);
         pthread_mutex_lock(&reader->stream);
-        status = follow_resume(reader->context, reader->work.follow);
+        status = remote_follow_resume(reader->context, reader->work.follow);
         pthread_mutex_unlock(&reader->stream);
         if (status == STATUS_OK)
             return profile_builder_begin(reader->work.builder, follow_reader(reader->work.follow));

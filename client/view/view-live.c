@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/frame/figure.h"
+#include "client/remote/remote-follow.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
 #include "client/view/view-work.h"
@@ -17,7 +18,7 @@
 
 #define LAST_US (5 * 60 * US_PER_SECOND)
 
-static int view_live_make_request(const ViewWork *work, FollowRequest *ret) {
+static int view_live_make_request(const ViewWork *work, FollowOptions *ret) {
     const ViewSettings *s = work->settings;
     uint64_t now = figure_now_us(), last = LAST_US;
 
@@ -25,8 +26,7 @@ static int view_live_make_request(const ViewWork *work, FollowRequest *ret) {
         last = work->request->last_us;
     if (s->last.set)
         last = s->last.us;
-    *ret = (FollowRequest){
-        .session = s->session, .until_us = now, .may_be_absent = work->request->may_be_absent};
+    *ret = (FollowOptions){.session = s->session, .until_us = now};
     if (s->until.set)
         ret->until_us = MIN(s->until.us, now);
     ret->since_us = ret->until_us > last ? ret->until_us - last : 1;
@@ -112,13 +112,14 @@ int view_live_read(ViewWork *work) {
     const ViewSettings *s = work->settings;
     bool is_asked = s->last.set || s->since.set || s->until.set;
     PdCoverage *coverage = &work->view->coverage;
-    FollowRequest request;
+    FollowOptions request;
     int r, status = view_live_make_request(work, &request);
 
     if (status == STATUS_OK)
         status = view_live_ask(work);
     if (status == STATUS_OK)
-        status = follow_open(work->context, &request, &work->follow);
+        status =
+            remote_follow(work->context, &request, work->request->may_be_absent, &work->follow);
     if (status != STATUS_OK)
         return status;
     *coverage = (PdCoverage){.from_ns = request.since_us * NS_PER_US,

@@ -4,6 +4,7 @@
 
 #include "client/file/recording.h"
 #include "client/remote/coverage-text.h"
+#include "client/remote/remote-follow.h"
 #include "client/view/view-work.h"
 #include "perfdata/order/order.h"
 #include "util/text.h"
@@ -31,12 +32,12 @@ static int view_mismatch_scan_file(ViewWork *work, const char *path) {
 }
 
 static int view_mismatch_scan_live(ViewWork *work) {
-    FollowRequest request = {.session = work->settings->session,
+    FollowOptions request = {.session = work->settings->session,
                              .since_us = work->view->since_us,
                              .until_us = work->view->until_us};
     _cleanup_(follow_freep) Follow *follow = NULL;
     FollowItem item;
-    int r = follow_open(work->context, &request, &follow) == STATUS_OK ? 0 : -EIO;
+    int r = remote_follow(work->context, &request, false, &follow) == STATUS_OK ? 0 : -EIO;
 
     while (r == 0) {
         r = follow_next(follow, &item);

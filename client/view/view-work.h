@@ -3,9 +3,9 @@
 
 /* Inside of view_load(): one profile that is being made. `top` makes one after the other. */
 
-#include "client/remote/follow.h"
 #include "client/view/view-unwind.h"
 #include "client/view/view.h"
+#include "follow/follow.h"
 #include "profile/frame-filter.h"
 #include "profile/profile-builder.h"
 

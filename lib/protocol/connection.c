@@ -345,3 +345,7 @@ int connection_take_fd(Connection *connection, unsigned timeout_s) {
         return -errno;
     return TAKE_FD(connection->fd);
 }
+
+int connection_fd(const Connection *connection) {
+    return connection->fd;
+}

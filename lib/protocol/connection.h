@@ -43,3 +43,5 @@ ssize_t connection_read(Connection *connection, void *buffer, size_t n, uint64_t
 /* Likewise: hands over the descriptor of the socket, which then blocks; a read fails with -EAGAIN
  * after so many seconds without a byte. The connection can only be freed after that. */
 int connection_take_fd(Connection *connection, unsigned timeout_s);
+/* The descriptor, borrowed, so that another thread can shut the socket down. */
+int connection_fd(const Connection *connection);

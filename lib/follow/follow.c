@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/remote/follow.h"
+#include "follow/follow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,12 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/remote/remote.h"
-#include "client/remote/reply.h"
 #include "perfdata/order/order.h"
-#include "protocol/connection.h"
 #include "protocol/value.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 /*
  * The reading end of Follow(): an upgraded connection whose descriptor a reader takes over. Records
@@ -21,14 +19,16 @@
  * since all of them come in order of time.
  */
 
-enum { SILENCE_S = 60, BOOT_ID_MAX = 64 };
+enum { BOOT_ID_MAX = 64 };
+
+#define INTERFACE "io.profd.Control."
 
 /* The wall clock is adjusted while a segment is written, whose marks know one difference only. */
 #define CLOCKS_DIFFER_US (5 * US_PER_SECOND)
 
 struct Follow {
     char *session; /* NULL: "default" */
-    uint64_t until_us;
+    uint64_t since_us, until_us;
     int fd; /* of the reader, to interrupt it */
     PdReader *reader;
     PdOrder *order;
@@ -49,98 +49,114 @@ Follow *follow_free(Follow *follow) {
     return NULL;
 }
 
-static json_t *follow_parameters(const Follow *follow, uint64_t since_us) {
+int follow_new(const FollowOptions *options, Follow **ret) {
+    _cleanup_(follow_freep) Follow *follow = calloc(1, sizeof(*follow));
+
+    if (!follow)
+        return -ENOMEM;
+    if (options->session) {
+        follow->session = strdup(options->session);
+        if (!follow->session)
+            return -ENOMEM;
+    }
+    follow->since_us = options->since_us;
+    follow->until_us = options->until_us;
+    follow->fd = -1;
+    *ret = TAKE_PTR(follow);
+    return 0;
+}
+
+/* Invalid UTF-8 is escaped, and then matches no name. */
+static json_t *follow_word(const char *word) {
+    _cleanup_(buffer_done) Buffer text = {};
+    json_t *value = json_string(word);
+
+    if (value)
+        return value;
+    text_escape_str(&text, word);
+    text_putc(&text, '\0');
+    return buffer_error(&text) ? NULL : json_string((const char *)text.data);
+}
+
+json_t *follow_parameters(const Follow *follow) {
     json_t *parameters = json_object();
     char position[BOOT_ID_MAX + 32];
 
     if (follow->session)
-        value_set(&parameters, "session", remote_word(follow->session));
+        value_set(&parameters, "session", follow_word(follow->session));
     if (follow->marked) {
         snprintf(position, sizeof(position), "%" PRIx64 ":%s", follow->watermark_ns,
                  follow->boot_id);
-        value_set(&parameters, "position", remote_word(position));
-    } else if (since_us > 0) {
-        value_set(&parameters, "sinceUsec", json_integer((json_int_t)since_us));
+        value_set(&parameters, "position", follow_word(position));
+    } else if (follow->since_us > 0) {
+        value_set(&parameters, "sinceUsec", json_integer((json_int_t)follow->since_us));
     }
     if (follow->until_us > 0)
         value_set(&parameters, "untilUsec", json_integer((json_int_t)follow->until_us));
     return parameters;
 }
 
-/* Makes a reader of the connection; it waits for the first bytes of the stream. */
-static int follow_begin(Follow *follow, Remote *remote) {
+int follow_begin(Follow *follow, int fd, const char *boot_id) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(pd_order_freep) PdOrder *order = NULL;
-    _cleanup_close_ int fd = remote_take_fd(remote, SILENCE_S);
-    int used = fd, r = fd < 0 ? fd : pd_reader_open_fd(fd, NULL, &reader, NULL);
+    _cleanup_close_ int own = fd;
+    int r = pd_reader_open_fd(fd, NULL, &reader, NULL);
 
     if (r < 0)
         return r == -EAGAIN ? -ETIMEDOUT : r;
-    (void)TAKE_FD(fd);
+    (void)TAKE_FD(own);
     r = pd_order_new(reader, NULL, &order);
     if (r < 0)
         return r;
+    snprintf(follow->boot_id, sizeof(follow->boot_id), "%s", boot_id);
     pd_order_free(follow->order);
     pd_reader_free(follow->reader);
     follow->order = TAKE_PTR(order);
     follow->reader = TAKE_PTR(reader);
-    follow->fd = used;
+    follow->fd = fd;
+    follow->returned_ns = follow->sample_ns;
     return 0;
 }
 
-int follow_open(const Context *c, const FollowRequest *request, Follow **ret) {
-    _cleanup_(follow_freep) Follow *follow = calloc(1, sizeof(*follow));
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    _cleanup_json_ json_t *reply = NULL;
-    int r, status;
+static const char *follow_boot_id(const Reply *reply) {
+    const char *boot_id = json_string_value(json_object_get(reply->parameters, "bootId"));
 
-    if (follow && request->session)
-        follow->session = strdup(request->session);
-    if (!follow || (request->session && !follow->session))
-        return complain(STATUS_FAILED, "Failed to ask profd: %s.", strerror(ENOMEM));
-    follow->until_us = request->until_us;
-    status = remote_open(c, &remote);
-    if (status == STATUS_OK && request->may_be_absent)
-        remote_expect(remote, "WindowUnavailable");
-    if (status == STATUS_OK)
-        status =
-            remote_upgrade(remote, "Follow", follow_parameters(follow, request->since_us), &reply);
-    if (status != STATUS_OK)
-        return status;
-    snprintf(follow->boot_id, sizeof(follow->boot_id), "%s", reply_string(reply, "bootId"));
-    r = follow_begin(follow, remote);
-    if (r < 0)
-        return complain(r == -ETIMEDOUT ? STATUS_TIMED_OUT : STATUS_FAILED,
-                        "Failed to read what profd records: %s.", strerror(-r));
-    *ret = TAKE_PTR(follow);
-    return STATUS_OK;
+    return boot_id ? boot_id : "";
 }
 
-int follow_resume(const Context *c, Follow *follow) {
-    _cleanup_(remote_freep) Remote *remote = NULL;
-    Connection *connection;
+static void follow_name_error(const char *error, char ret[FOLLOW_ERROR_MAX]) {
+    size_t n = strlen(INTERFACE);
+
+    snprintf(ret, FOLLOW_ERROR_MAX, "%s", strncmp(error, INTERFACE, n) == 0 ? error + n : error);
+}
+
+int follow_connect(Follow *follow, Connection *connection, uint64_t timeout_ns,
+                   char ret_error[FOLLOW_ERROR_MAX]) {
+    char boot_id[BOOT_ID_MAX];
+    json_t *parameters;
     Reply reply;
     int r;
 
-    if (!follow->marked)
-        return STATUS_FAILED;
-    r = remote_try(c, &remote);
-    if (r < 0)
-        return r == -EACCES || r == -EPERM ? STATUS_FAILED : STATUS_NOT_RUNNING;
-    connection = remote_connection(remote);
-    r = connection_call(connection, "io.profd.Control.Follow", follow_parameters(follow, 0),
-                        CALL_UPGRADE, REMOTE_TIMEOUT_NS);
+    ret_error[0] = '\0';
+    if (follow->reader && !follow->marked)
+        return -ESTALE;
+    parameters = follow_parameters(follow);
+    if (!parameters)
+        return -ENOMEM;
+    r = connection_call(connection, INTERFACE "Follow", parameters, CALL_UPGRADE, timeout_ns);
     if (r >= 0)
-        r = connection_receive(connection, REMOTE_TIMEOUT_NS, &reply);
+        r = connection_receive(connection, timeout_ns, &reply);
     if (r < 0)
-        return STATUS_NOT_RUNNING;
-    if (reply.error || strcmp(reply_string(reply.parameters, "bootId"), follow->boot_id) != 0)
-        return STATUS_FAILED;
-    r = follow_begin(follow, remote);
-    if (r < 0)
-        return STATUS_NOT_RUNNING;
-    follow->returned_ns = follow->sample_ns;
-    return STATUS_OK;
+        return r;
+    if (reply.error) {
+        follow_name_error(reply.error, ret_error);
+        return -EREMOTEIO;
+    }
+    snprintf(boot_id, sizeof(boot_id), "%s", follow_boot_id(&reply));
+    if (follow->reader && strcmp(boot_id, follow->boot_id) != 0)
+        return -ESTALE;
+    r = connection_take_fd(connection, FOLLOW_SILENCE_S);
+    return r < 0 ? r : follow_begin(follow, r, boot_id);
 }
 
 /* Whether a record is a mark, which is noted. */
@@ -176,7 +192,7 @@ int follow_next(Follow *follow, FollowItem *ret) {
 }
 
 void follow_interrupt(const Follow *follow) {
-    if (follow)
+    if (follow && follow->fd >= 0)
         (void)shutdown(follow->fd, SHUT_RDWR);
 }
 
