@@ -15,14 +15,27 @@
     (1U << PROFILE_EVENT | 1U << PROFILE_COMM | 1U << PROFILE_PID | 1U << PROFILE_CGROUP |         \
      1U << PROFILE_UNIT | 1U << PROFILE_CONTAINER)
 
+/* What Kubernetes calls the owner of a control group; not escaped, "": not known. */
+typedef struct IntervalPod {
+    uint32_t cgroup; /* a text of the profile */
+    char *namespace, *pod, *container;
+} IntervalPod;
+
 typedef struct Interval {
     unsigned references;
     uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
     uint64_t missing_ns;         /* how much of it was not recorded, as far as profd says */
     Profile *profile;
     FrameNames *names;
+    IntervalPod *pods; /* sorted by cgroup */
+    size_t n_pods;
 } Interval;
 
+/* With one reference; takes over the profile and the names when it succeeds. */
+int interval_new(uint64_t since_ns, uint64_t until_ns, Profile *profile, FrameNames *names,
+                 Interval **ret);
 Interval *interval_ref(Interval *interval);
 Interval *interval_unref(Interval *interval);
 DEFINE_CLEANUP(Interval *, interval_unref);
+/* NULL: Kubernetes has no name for it. */
+const IntervalPod *interval_pod(const Interval *interval, uint32_t cgroup);

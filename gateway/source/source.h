@@ -20,6 +20,7 @@ typedef struct SourceOptions {
     const char *session;
     uint64_t interval_ns;
     bool inlines;
+    const char *cache_folder; /* of tables of symbols, which are mapped from there; NULL: none */
     Loop *loop;
     /* An interval is complete; borrowed, interval_ref() keeps it. They come in order of time; where
      * one does not begin where the one before ended, what lies between was not followed. */
@@ -31,7 +32,9 @@ typedef struct SourceStatus {
     bool connected;
     char problem[256]; /* why not, a sentence; "": none */
     uint64_t until_ns; /* everything before it was handed over; 0: nothing yet */
-    uint64_t intervals, samples, lost, gaps, missing_ns;
+    uint64_t intervals, samples, lost, gaps, missing_ns; /* of what was followed */
+    uint64_t connections; /* how often it connected; each after the first was a break */
+    uint64_t skipped;     /* intervals that nobody took in time: they are windows now */
     size_t queued_windows;
 } SourceStatus;
 
@@ -44,14 +47,17 @@ void source_status(Source *source, SourceStatus *ret);
 
 typedef struct SourceWindow {
     uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
-    const Selection *selection;  /* NULL: all; borrowed until it is done */
+    const Selection *selection;  /* NULL: all; it is copied */
     bool is_urgent;              /* somebody waits: before those that are not */
 } SourceWindow;
 
-/* error 0: an interval, maybe without samples; -ENODATA: nothing was recorded then, or all of it
- * was deleted; -ENOTCONN: profd is away, ask again later; another negative errno. */
+/* On the thread of the loop. error 0: an interval, borrowed as above, maybe without samples;
+ * -ENODATA: nothing was recorded then, or all of it was deleted; -ENOTCONN: profd is away or
+ * refuses, ask again later; another negative errno. */
 typedef void (*SourceDone)(void *userdata, int error, Interval *interval);
+/* -EINVAL: the window is empty, or has not ended. */
 int source_window(Source *source, const SourceWindow *window, SourceDone done, void *userdata,
                   SourceJob **ret);
-/* Forgets a window that is not done; `done` is not called any more. Accepts NULL. */
+/* Forgets a window that is not done, also from within a callback; `done` is not called any more.
+ * Accepts NULL. */
 SourceJob *source_job_cancel(SourceJob *job);

@@ -14,9 +14,9 @@
 
 /*
  * The reading end of Follow(): an upgraded connection whose descriptor a reader takes over. Records
- * come through a PdOrder, marks directly. A stream that ended early is continued over a new
- * connection at its last watermark; samples that were returned already are left out, which is exact
- * since all of them come in order of time.
+ * come through a PdOrder, marks directly; a watermark releases the records before it. A stream that
+ * ended early is continued over a new connection at its last watermark; samples that were returned
+ * already are left out, which is exact since all of them come in order of time.
  */
 
 enum { BOOT_ID_MAX = 64 };
@@ -169,6 +169,7 @@ static bool follow_take_mark(Follow *follow, FollowItem *item) {
     follow->marked = true;
     follow->watermark_ns = MAX(follow->watermark_ns, item->mark.time);
     follow->real_offset = item->mark.real_offset;
+    pd_order_release(follow->order, item->mark.time);
     return true;
 }
 

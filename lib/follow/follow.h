@@ -30,7 +30,7 @@ typedef struct FollowOptions {
 typedef enum FollowWhat {
     FOLLOW_END,       /* of the window, or the daemon ended the stream: follow_is_whole() */
     FOLLOW_RECORD,    /* record and stamp */
-    FOLLOW_WATERMARK, /* record and mark; older records may still wait to be put in order */
+    FOLLOW_WATERMARK, /* record and mark; what is older and was not returned yet comes next */
     FOLLOW_GAP,       /* record and mark */
 } FollowWhat;
 

@@ -281,6 +281,15 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
     return r;
 }
 
+SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver) {
+    SymbolCosts costs = {.mappings = resolver->by_mapping.n};
+
+    for (size_t i = 0; i < costs.mappings; i++)
+        costs.bytes += sizeof(resolver->loaded[i]) + resolver->loaded[i].mapping.path.size +
+                       resolver->loaded[i].table.image.allocated;
+    return costs;
+}
+
 int symbol_open_file(SymbolResolver *resolver, const FrameMapping *mapping, int *ret_fd) {
     _cleanup_(elf_file_freep) ElfFile *file = NULL;
     FileIdentity identity;

@@ -41,6 +41,14 @@ DEFINE_CLEANUP(SymbolResolver *, symbol_resolver_free);
  * gets a name too, see FrameNaming. Fails only without memory. */
 int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names);
 
+/* How much memory the tables take that are not mapped from a file, and how many mappings have been
+ * looked for: a resolver keeps all of them, so a program that runs for long begins with a new one
+ * now and then. */
+typedef struct SymbolCosts {
+    size_t bytes, mappings;
+} SymbolCosts;
+SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver);
+
 /* Opens the whole file of a mapping, with its code: 0, -ENOENT if it is not here, -ESTALE if the
  * file at its path is another one, or why it cannot be opened. */
 int symbol_open_file(SymbolResolver *resolver, const FrameMapping *mapping, int *ret_fd);

@@ -140,6 +140,11 @@ int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp) {
     }
 }
 
+void pd_order_release(PdOrder *order, uint64_t time) {
+    if (time > 0)
+        order_release(order, time - 1);
+}
+
 uint64_t pd_order_late(const PdOrder *order) {
     return order->late;
 }

@@ -44,5 +44,8 @@ PdOrder *pd_order_free(PdOrder *order);
 DEFINE_CLEANUP(PdOrder *, pd_order_free);
 /* Like pd_reader_next(); *ret_stamp as from pd_events_stamp(). */
 int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp);
+/* The stream promises in another way that no later record is older than this time: what is older is
+ * returned next, without waiting for rounds. */
+void pd_order_release(PdOrder *order, uint64_t time);
 /* The number of records that came although a FINISHED_ROUND had promised none so old. */
 uint64_t pd_order_late(const PdOrder *order);

@@ -146,4 +146,28 @@ TEST(a_payload_can_be_read_after_its_record) {
     buffer_done(&m.b);
 }
 
+TEST(a_promise_of_another_kind_releases_what_is_older) {
+    static const uint64_t in[] = {30, 20, NONE, 40, 10};
+    _cleanup_(buffer_done) Buffer recording = make(in, ARRAY_SIZE(in), false, true);
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    _cleanup_(pd_order_freep) PdOrder *o = NULL;
+    PdRecord record;
+    PdStamp stamp;
+
+    CHECK_OK(open_buffer(&recording, &reader));
+    CHECK_OK(pd_order_new(reader, NULL, &o));
+    do
+        CHECK_EQ(pd_order_next(o, &record, &stamp), 1);
+    while (record.type != PD_RECORD_SAMPLE);
+    CHECK(!stamp.has_time);
+    pd_order_release(o, 30);
+    CHECK_EQ(pd_order_next(o, &record, &stamp), 1);
+    CHECK_EQ(stamp.time, 20);
+    CHECK_EQ(pd_order_next(o, &record, &stamp), 1);
+    CHECK_EQ(stamp.time, 10);
+    CHECK_EQ(pd_order_late(o), 1);
+    CHECK_EQ(pd_order_next(o, &record, &stamp), 1);
+    CHECK_EQ(stamp.time, 30);
+}
+
 TEST_MAIN()

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Where a stream in order of time is cut: at multiples of the interval of the wall clock, so that
+ * every host cuts at the same moments. It counts with numbers alone and touches no stream.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CUTTER_JUMP = 8 };
+
+typedef struct Cutter {
+    uint64_t interval_ns;
+    uint64_t since_ns, until_ns; /* of the running interval, CLOCK_REALTIME */
+    uint64_t real_offset;        /* from CLOCK_MONOTONIC, modulo 2^64 */
+    uint64_t marks[2];           /* the last two watermarks, the older one first */
+} Cutter;
+
+/* Begins with the interval that `now_ns` (CLOCK_REALTIME) lies in. The clocks differ by real_offset
+ * until a watermark says it better. */
+void cutter_begin(Cutter *cutter, uint64_t interval_ns, uint64_t now_ns, uint64_t real_offset);
+/* Another stream continues: its watermarks count anew. */
+void cutter_resume(Cutter *cutter);
+/* A watermark, and the difference of the clocks at that time. True: the clock was set, so that the
+ * running interval must end now, with cutter_restart(). */
+bool cutter_mark(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset);
+/* Whether the running interval has ended: a sample of this time is behind it, or everything before
+ * its end has come. */
+bool cutter_is_behind(const Cutter *cutter, uint64_t monotonic_ns);
+bool cutter_is_complete(const Cutter *cutter);
+/* Goes on to the next interval. If the sample or watermark lies more than CUTTER_JUMP intervals
+ * behind it, goes on there. */
+void cutter_advance(Cutter *cutter, uint64_t monotonic_ns);
+/* After the clock was set: goes on with the interval of this time. */
+void cutter_restart(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset);
+/* In CLOCK_REALTIME. */
+uint64_t cutter_real_ns(const Cutter *cutter, uint64_t monotonic_ns);

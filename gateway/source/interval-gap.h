@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The gaps of a stream, and how much of an interval they take. Times are of CLOCK_REALTIME. */
+
+#include "perfdata/record/stream-mark.h"
+
+/* A zeroed one is valid and has none. */
+typedef struct IntervalGaps {
+    PdCoverage coverage;
+} IntervalGaps;
+
+void interval_gaps_done(IntervalGaps *gaps);
+/* A mark of the stream that is a gap. */
+int interval_gaps_add(IntervalGaps *gaps, const PdStreamMark *mark);
+/* How much of [since, until) was not recorded; forgets the gaps that end before `until`. */
+int interval_gaps_take(IntervalGaps *gaps, uint64_t since_ns, uint64_t until_ns,
+                       uint64_t *ret_missing_ns);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The thread that follows a session and cuts what it records into intervals. */
+
+#include "interval/interval.h"
+#include "source/namer.h"
+#include "source/source-link.h"
+
+/* So many complete intervals wait for the main thread at most; later ones are skipped. */
+enum { LIVE_WAITING_MAX = 2 };
+
+typedef struct Live Live;
+
+typedef struct LiveOptions {
+    const char *socket, *session; /* NULL: the default ones; borrowed */
+    uint64_t interval_ns;
+    Namer *namer;
+    int wake_fd; /* an eventfd: an interval is complete */
+} LiveOptions;
+
+typedef struct LiveStatus {
+    bool connected;
+    char problem[SOURCE_PROBLEM_MAX];
+    uint64_t until_ns, intervals, samples, lost, gaps, missing_ns, connections, skipped;
+} LiveStatus;
+
+int live_new(const LiveOptions *options, Live **ret);
+/* Ends the thread. */
+Live *live_free(Live *live);
+DEFINE_CLEANUP(Live *, live_free);
+int live_start(Live *live);
+/* The next complete interval, whose reference is the caller's; NULL: there is none. */
+Interval *live_take(Live *live);
+void live_status(Live *live, LiveStatus *ret);

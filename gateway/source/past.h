@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The thread that reads windows of the past, one after the other. */
+
+#include "interval/interval.h"
+#include "process/selection.h"
+#include "source/namer.h"
+#include "source/source-link.h"
+
+typedef struct Past Past;
+typedef struct PastJob PastJob;
+
+typedef struct PastOptions {
+    const char *socket, *session; /* NULL: the default ones; borrowed */
+    Namer *namer;
+    int wake_fd; /* an eventfd: a window was read */
+} PastOptions;
+
+typedef struct PastWindow {
+    uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
+    const Selection *selection;  /* copied; NULL: all */
+    bool is_urgent;
+    void *owner; /* of past_take() */
+} PastWindow;
+
+int past_new(const PastOptions *options, Past **ret);
+/* Ends the thread; jobs are forgotten. */
+Past *past_free(Past *past);
+DEFINE_CLEANUP(Past *, past_free);
+int past_start(Past *past);
+int past_add(Past *past, const PastWindow *window, PastJob **ret);
+/* Forgets a job that was not taken. */
+void past_cancel(Past *past, PastJob *job);
+/* A window that was read; the job is gone after that. False: there is none. *ret_interval is NULL
+ * after an error, else its reference is the caller's. */
+bool past_take(Past *past, void **ret_owner, int *ret_error, Interval **ret_interval);
+/* Those that wait, and the one that is being read. */
+size_t past_count(Past *past);

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The gateway's source: intervals follow each other without a gap or an overlap, each has the samples that perf counts in
+the same window, also over a restart of profd, and one that is read again as a window of the past is the same."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink  # noqa: E402
+from workload import need_root, scratch, spinning  # noqa: E402
+from tap import build_path, check, equal, main, test  # noqa: E402
+
+TOOL = build_path("tests", "integration", "source-tool")
+INTERVALS = 5
+LIMIT_S = 90
+SECOND = 1_000_000_000
+
+
+class Run:
+    """One recording for all tests, with a restart of profd in the third interval."""
+
+    lines = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.lines is None:
+            cls.load = spinning()
+            cls.load.__enter__()
+            cls.folder = scratch()
+            path = cls.folder.__enter__()
+            cls.daemon = Daemon(path, config=session(Event="cpu-clock", Frequency=199))
+            cls.lines = cls.record(path)
+        return cls.lines
+
+    @classmethod
+    def record(cls, path):
+        cache = os.path.join(path, "cache")
+        os.mkdir(cache, 0o700)
+        with subprocess.Popen([TOOL, cls.daemon.control(), "2", str(INTERVALS), cache], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as tool:
+            timer = threading.Timer(LIMIT_S, tool.kill)
+            timer.start()
+            lines = [tool.stdout.readline().split(), tool.stdout.readline().split()]
+            cls.restart(path)
+            rest, problems = tool.communicate()
+            timer.cancel()
+            equal(tool.returncode, 0, f"source-tool: {problems}")
+        return lines + [line.split() for line in rest.splitlines()]
+
+    @classmethod
+    def restart(cls, path):
+        """As systemd does; the keeper keeps nothing."""
+        cls.daemon.process.terminate()
+        cls.daemon.process.wait()
+        cls.daemon = Daemon(path, config=session(Event="cpu-clock", Frequency=199))
+
+    @classmethod
+    def end(cls):
+        if cls.lines:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+            cls.load.__exit__(None, None, None)
+
+
+def of(kind):
+    return [line for line in Run.get() if line and line[0] == kind]
+
+
+def counted_by_perf(since_ns, until_ns):
+    """The samples of a snapshot of the window, by process name."""
+    with Varlink(Run.daemon.control(), timeout=LIMIT_S) as v:
+        replies = v.call("Snapshot", sinceUsec=since_ns // 1000, untilUsec=until_ns // 1000)
+    path = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
+    done = subprocess.run(["perf", "script", "-F", "comm,time", "-i", path], capture_output=True, text=True, check=True)
+    counts = {}
+    for line in done.stdout.splitlines():
+        comm = line.rsplit(None, 1)[0].strip()
+        counts[comm] = counts.get(comm, 0) + 1
+    return counts
+
+
+def by_comm(line):
+    """The samples of the series of a line, by process name; a name may have spaces, and was split there."""
+    counts = {}
+    for word in " ".join(line[6:]).split("|")[1:]:
+        comm, _, rest = word.rpartition("=")
+        counts[comm] = counts.get(comm, 0) + int(rest.split()[0])
+    return counts
+
+
+@test
+def intervals_have_no_gap_and_no_overlap():
+    live = of("live")
+    equal(len(live), INTERVALS)
+    for line in live:
+        since, until = int(line[1]), int(line[2])
+        equal(until - since, 2 * SECOND)
+        equal(since % (2 * SECOND), 0, "an interval begins at a multiple of its length")
+    for before, after in zip(live, live[1:]):
+        equal(before[2], after[1], "an interval begins where the last one ended")
+
+
+@test
+def each_interval_has_the_samples_that_perf_counts():
+    for line in of("live"):
+        if int(line[3]) == 2 * SECOND:
+            continue
+        counts = counted_by_perf(int(line[1]), int(line[2]))
+        equal(int(line[4]), sum(counts.values()), f"samples of {line[1]}")
+        equal(by_comm(line).get("spin"), counts.get("spin"), f"samples of the load in {line[1]}")
+
+
+@test
+def window_of_the_past_is_the_interval_that_was_live():
+    live, windows = of("live"), of("window")
+    equal(len(windows), INTERVALS, f"windows: {Run.lines}")
+    for before, again in zip(live, windows):
+        equal(again[1:3] + again[4:5] + again[6:], before[1:3] + before[4:5] + before[6:])
+
+
+@test
+def restart_of_profd_is_a_gap_and_no_loss():
+    costs = dict(zip(of("connections")[0][::2], of("connections")[0][1::2]))
+    check(int(costs["connections"]) >= 2, f"it connected {costs['connections']} times")
+    missing = sum(int(line[3]) for line in of("live"))
+    check(0 < missing < 2 * SECOND * INTERVALS, f"{missing} ns are missing")
+    equal(missing, sum(int(line[3]) for line in of("window")), "what windows miss")
+
+
+@test
+def most_frames_have_names():
+    for line in of("live"):
+        named, frames = line[5].split("/")
+        check(int(named) > int(frames) // 2, f"{line[5]} frames have names")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Run.end()
