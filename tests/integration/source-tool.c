@@ -49,15 +49,27 @@ static void tool_print_series(const Interval *interval) {
     series_list_done(&list);
 }
 
+/* Samples in a function of the load, by its name. */
+static uint64_t tool_count_named(const Interval *interval) {
+    const Profile *profile = interval->profile;
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < profile->n_cells; i++) {
+        uint32_t frame = stack_tree_node(profile->stacks, profile->cells[i].stack)->frame;
+        Bytes name = frame < interval->names->n_names ? frame_names_function(interval->names, frame)
+                                                      : (Bytes){};
+
+        if (name.size > 5 && memcmp(name.data, "spin_", 5) == 0)
+            n += profile->cells[i].samples;
+    }
+    return n;
+}
+
 static void tool_print(const char *what, const Interval *interval) {
     const Profile *profile = interval->profile;
-    uint64_t named = 0;
 
-    for (size_t i = 0; i < interval->names->n_names; i++)
-        named += interval->names->names[i].naming == FRAME_NAMED;
-    printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "/%zu", what,
-           interval->since_ns, interval->until_ns, interval->missing_ns, profile->samples, named,
-           interval->names->n_names);
+    printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, what, interval->since_ns,
+           interval->until_ns, interval->missing_ns, profile->samples, tool_count_named(interval));
     tool_print_series(interval);
     printf("\n");
     (void)fflush(stdout);
