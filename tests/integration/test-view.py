@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -14,8 +15,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, session  # noqa: E402
 from profctl import as_json, check, ended, environment, equal, on_terminal, plain, profctl, safe  # noqa: E402
-from workload import need_root, scratch, spinning  # noqa: E402
-from tap import main, test  # noqa: E402
+from workload import need_root, scratch, spinning, wait_until  # noqa: E402
+from tap import build_path, main, test  # noqa: E402
 
 READ, ADMIN, USER = 64301, 64302, 64311
 CONFIG = session(Event="cpu-clock", Frequency=199) + session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
@@ -65,7 +66,7 @@ def rows_are_those_of_a_snapshot_of_the_window():
     words = window()
     live = as_json(view("report", "--json=short", "--by=comm,pid,dso,symbol", *words), "report")
     path = ended(view("snapshot", "-q", *words), 0).stdout.strip()
-    cut = as_json(profctl("report", "--json=short", "--by=comm,pid,dso,symbol", path), "report")
+    cut = as_json(view("report", "--json=short", "--by=comm,pid,dso,symbol", path), "report")
     check(live["total"] > 50, f"{live['total']} samples")
     equal(live["rows"], cut["rows"], "the rows")
     equal(live["complete"], True, "complete")
@@ -88,6 +89,78 @@ def members_of_the_group_read_and_others_do_not():
     ended(view("report", "--by=comm", user=USER), 4)
     ended(view("folded", "--session=secret", user=USER, groups=[READ]), 4)
     ended(view("folded", "--session=none"), 5, "no session 'none'")
+
+
+@test
+def a_gap_is_reported_alike_by_a_live_view_and_one_of_a_recording():
+    Run.get()
+    begin = time.time()
+    time.sleep(0.7)
+    ended(view("pause", "default"), 0)
+    time.sleep(0.7)
+    ended(view("resume", "default"), 0)
+    resumed = time.time()
+    time.sleep(1)
+    words = (f"--since=@{begin:.6f}", f"--until=@{time.time() - 0.2:.6f}")
+    path = os.path.join(Run.path, "gap.perf.data")
+    ended(view("snapshot", "-q", *words, "--output", path), 8, "not recorded .*paused")
+    found = [as_json(view("report", "--json=short", "--by=comm", *where), "report", status=8) for where in (words, (path,))]
+    for data in found:
+        equal(data["complete"], False, "complete")
+        equal([(gap["reason"], gap["cpu"]) for gap in data["gaps"]], [("paused", None)], f"the gaps {data['gaps']}")
+        gap = data["gaps"][0]
+        check(begin < gap["sinceUsec"] / 1e6 < gap["untilUsec"] / 1e6 < resumed + 0.5, f"{begin} {gap} {resumed}")
+    check(abs(found[0]["gaps"][0]["untilUsec"] - found[1]["gaps"][0]["untilUsec"]) < 5, f"{found[0]['gaps']} {found[1]['gaps']}")
+    for command in ("folded", "report"):
+        ended(view(command, *words), 8, "Not all of the window from .* was recorded: .*paused")
+        ended(view(command, path), 8, "Not all of the window in .*gap.perf.data' was recorded: .*paused")
+    whole = as_json(view("report", "--json=short", "--by=comm", f"--since=@{resumed + 0.3:.6f}", path), "report")
+    equal((whole["complete"], whole["gaps"]), (True, []), "after the gap")
+
+
+def names_for_member(home, *words):
+    """Functions of the program that was deleted, as a member of the group sees them."""
+    done = view("report", "--json=short", "--by=symbol", "--comm=deleted-load", *words, user=USER, groups=[READ],
+                env=environment(HOME=home, XDG_CACHE_HOME=os.path.join(home, "cache")))
+    return {row["symbol"] for row in json.loads(done.stdout)["rows"]}, done
+
+
+@test
+def names_of_a_deleted_program_reach_members_who_cannot_read_the_store():
+    gone = os.path.join(Run.get() and Run.path, "deleted-load")
+    shutil.copy(build_path("tests", "bench", "load"), gone)
+    with subprocess.Popen([gone]) as process:
+        os.remove(gone)
+        wait_until(lambda: "deleted-load" in json.dumps(as_json(view("report", "--json=short", "--by=comm"), "report")), 30,
+                   "a sample of it")
+        time.sleep(2)
+        process.kill()
+    home = os.path.join(Run.path, "home")
+    os.mkdir(home)
+    os.chown(home, USER, USER)
+    for folder in (Run.path, os.path.dirname(Run.daemon.control())):
+        os.chmod(folder, 0o755)
+    os.chmod(Run.daemon.store, 0o700)
+    try:
+        names, done = names_for_member(home)
+        check({"work_level", "work_other"} & names, f"{names}, {done.stderr}")
+        copies = [os.path.join(at, name) for at, _, found in os.walk(os.path.join(home, "cache", "profctl", "kept")) for name in found]
+        check(any(name.endswith("/elf") for name in copies), f"the copies are {copies}")
+        path = os.path.join(home, "cut.perf.data")
+        done = view("snapshot", "-q", "--last=20s", "--output", path, user=USER, groups=[READ])
+        equal(done.returncode in (0, 8), True, done.stderr)
+        # Of a recording, without a copy and then with nobody to ask.
+        shutil.rmtree(os.path.join(home, "cache"))
+        names, done = names_for_member(home, path)
+        check({"work_level", "work_other"} & names, f"{names}, {done.stderr}")
+        env = environment(HOME=home, XDG_CACHE_HOME=os.path.join(home, "cache"))
+        done = profctl("report", "--json=short", "--by=symbol", "--comm=deleted-load", path, user=USER, env=env, socket="/nonexistent")
+        check("work_level" in done.stdout or "work_other" in done.stdout, f"the copies name nothing: {done.stdout[:500]}")
+        done = profctl("report", "--json=short", "--by=symbol", "--comm=deleted-load", path, user=USER, socket="/nonexistent",
+                       env=environment(HOME="/nonexistent"))
+        check("work_level" not in done.stdout and "work_other" not in done.stdout, "it is named without anything")
+    finally:
+        os.chmod(Run.daemon.store, 0o755)
 
 
 @test
