@@ -76,7 +76,7 @@ static int archive_find_caches(Context *c, ArchiveSource *source) {
 
 static int archive_open_source(Context *c, const char *path, ArchiveSource *source) {
     const ViewSettings settings = {};
-    const ViewRequest request = {.nameless = true, .may_be_nothing = true};
+    const ViewRequest request = {.nameless = true, .may_be_nothing = true, .ignores_gaps = true};
     char *files[] = {(char *)path, NULL};
     FileIdentity identity;
     int r, status;

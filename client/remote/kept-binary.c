@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
@@ -169,6 +170,8 @@ static int kept_binaries_copy(Remote *remote, uint64_t bytes, int fd) {
         bytes -= (uint64_t)n;
         r = file_write_all(fd, piece, (size_t)n);
     }
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        r = -errno;
     return r;
 }
 

@@ -32,7 +32,7 @@ DEFINE_CLEANUP(KeptBinaries *, kept_binaries_free);
 const KeptBinary *kept_binaries_find(KeptBinaries *kept, const char *name);
 /* All whose names begin so, from the number `from` on; NULL: there are no more. */
 const KeptBinary *kept_binaries_next(KeptBinaries *kept, const char *prefix, size_t *from);
-/* Writes its content to a file: 0 or a negative errno. */
+/* Writes its content to an empty file and goes back to its begin: 0 or a negative errno. */
 int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd);
 
 /* "elf", "vdso", "kallsyms", "map" */

@@ -130,7 +130,7 @@ static int overview_print_view(Context *c) {
                                  .last_us = LAST_US,
                                  .merges_unnamed = true,
                                  .may_be_nothing = true,
-                                 .shows_gaps = true};
+                                 .ignores_gaps = true};
     _cleanup_(view_done) View view = {};
     char *none[] = {NULL};
     int r, status = view_load(c, &settings, none, &request, &view);

@@ -151,7 +151,7 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     coverage->from_ns = MAX(coverage->from_ns, since_ns);
     coverage->to_ns = MAX(coverage->to_ns, coverage->from_ns);
     pd_coverage_clip(coverage);
-    work->is_partial |= !pd_coverage_is_whole(coverage);
+    work->is_partial |= !work->request->ignores_gaps && !pd_coverage_is_whole(coverage);
     r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
     if (r < 0)
         return r;

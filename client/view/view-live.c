@@ -139,6 +139,6 @@ int view_live_read(ViewWork *work) {
     work->view->coverage_known = true;
     work->view->since_us = coverage->from_ns / NS_PER_US;
     work->view->until_us = coverage->to_ns / NS_PER_US;
-    work->is_partial |= !pd_coverage_is_whole(coverage);
+    work->is_partial |= !work->request->ignores_gaps && !pd_coverage_is_whole(coverage);
     return STATUS_OK;
 }

@@ -99,8 +99,8 @@ typedef struct ViewRequest {
     bool nameless;       /* frames need no names */
     bool merges_unnamed; /* code without a symbol is named by its file alone, "[gzip]" */
     bool may_be_nothing; /* no samples is a result too, not STATUS_NOT_FOUND */
-    bool shows_gaps;     /* that a part was not recorded is not reported: the command shows it */
-    bool may_be_absent;  /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
+    bool ignores_gaps;  /* that a part was not recorded is not reported and makes nothing partial */
+    bool may_be_absent; /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
 } ViewRequest;
 
 /* The texts are not escaped. */

@@ -12,10 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, session  # noqa: E402
+from profctl import ended, profctl  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import end, need_root, program, scratch, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
@@ -213,6 +215,20 @@ def maps_of(daemon):
     return found
 
 
+def names_in_an_archive(daemon, folder, wanted):
+    """An archive has the map that profd kept, and names the code with it alone."""
+    home = {**os.environ, "HOME": os.path.join(folder, "home"), "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+    packed = os.path.join(folder, "packed.tar.gz")
+    ended(profctl("archive", "--reduced", "-o", packed, snapshot(daemon), socket=daemon.control(), env=home), 0)
+    with tarfile.open(packed) as tar:
+        check(wanted in tar.getnames(), f"the archive has {tar.getnames()}")
+        equal(tar.extractfile(wanted).read(), b"200000000000 40 made_by_a_jit\n200000000100 40 made_later\n", "the map")
+    nobody = {**os.environ, "HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}
+    # Of a minute of which a part was before the start.
+    shown = ended(profctl("report", "--csv", "--by=symbol", packed, socket="/nonexistent", env=nobody), 8).stdout
+    check("\nmade_by_a_jit," in shown, shown[:500])
+
+
 @test
 def maps_of_generated_code_are_kept_and_hostile_ones_refused():
     need_root()
@@ -236,6 +252,7 @@ def maps_of_generated_code_are_kept_and_hostile_ones_refused():
         equal(binaries(daemon)[name]["kind"], "map", "kind")
         start = int(name.split("-")[1]) / 1e6
         check(time.time() - 120 < start < time.time(), f"the start of the process is {start}")
+        names_in_an_archive(daemon, folder, f"maps/{name}.map")
         with Varlink(daemon.control()) as v:
             status = v.one("GetStatus")["sessions"][0]
         equal((status["state"], status["lost"]), ("active", 0), "state of the session, lost samples")
