@@ -14,7 +14,9 @@ typedef struct EngineInput {
     const SeriesList *series;
     double weight;    /* each sample stands for so many; 1 unless only a share is sent */
     size_t first;     /* the first series of this request */
-    size_t max_bytes; /* of the body; a single series may be larger */
+    size_t max_bytes; /* of the body; 0: no limit. What does not fit by itself is folded */
+    /* Incremented by the samples whose stack became "[other]" because of a limit; may be NULL. */
+    uint64_t *folded;
 } EngineInput;
 
 typedef struct Engine {
@@ -22,13 +24,19 @@ typedef struct Engine {
     const char *path; /* appended to the URL unless that has one; NULL: not by HTTP */
     const char *content_type;
     const char *tenant_header; /* NULL: it has no tenants */
+    bool is_compressed;        /* the body is: it needs no Content-Encoding */
     uint64_t max_age_ns;       /* the engine refuses what is older; 0: it takes all */
     size_t max_bytes;          /* of a request before compression; 0: no limit */
-    uint32_t max_stacks;       /* distinct stacks of a series; 0: no limit */
-    /* Appends the body of one request, with series from input->first up to *ret_next. */
+    uint32_t max_stacks;       /* samples of one profile; 0: no limit */
+    /* Writes the body of one request into an empty buffer, with series from input->first up to
+     * *ret_next. It stays empty if they have no sample. */
     int (*encode)(const EngineInput *input, Buffer *body, size_t *ret_next);
 } Engine;
 
 /* Ends with a row without a name. */
 extern const Engine engines[];
 const Engine *engine_by_name(const char *name);
+
+/* The three stacks with known sums that every engine must give back: 50 samples of 10,101,010 ns,
+ * 40 in leaf, 8 in rec, 2 in main, recorded in [since, until). */
+int engine_golden(uint64_t since_ns, uint64_t until_ns, Interval **ret);

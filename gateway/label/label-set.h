@@ -6,7 +6,7 @@
 #include "util/macro.h"
 
 enum {
-    LABELS_MAX = 30, /* Pyroscope's limit of a series */
+    LABELS_MAX = 29, /* Pyroscope's limit of a series, which has a name as well */
     LABEL_NAME_MAX = 128,
     LABEL_VALUE_MAX = 1024,
 };

@@ -9,6 +9,23 @@
 #include "profile/frame-names.h"
 #include "profile/profile.h"
 
+/* A label that the profile does not have by itself. */
+typedef struct ExportLabel {
+    const char *name, *value;
+} ExportLabel;
+
+typedef struct ExportLabels {
+    const ExportLabel *list;
+    size_t n; /* at most EXPORT_LABELS_MAX */
+} ExportLabels;
+
+enum {
+    EXPORT_LABELS_MAX = 64,
+    EXPORT_PLAIN = -1, /* a level of compression: none */
+};
+
+#define EXPORT_NO_PART UINT32_MAX /* is not exported */
+
 typedef struct ExportInput {
     const Profile *profile;
     const FrameNames *names; /* of all of its frames */
@@ -18,6 +35,15 @@ typedef struct ExportInput {
     /* The window that the profile is of, times of the recording; equal: from its first sample to
      * its last. */
     uint64_t since_ns, until_ns;
+    bool is_real; /* they are those of CLOCK_REALTIME instead */
+
+    /* The rest is for pprof and for whoever walks over cells; zero is how profctl exports. */
+    bool name_all;                       /* frames without a symbol get a name: "file+0xoffset" */
+    int level;                           /* of gzip; 0: the default one; or EXPORT_PLAIN */
+    unsigned keys;                       /* labels of samples, bits of ProfileKey; 0: all */
+    double weight;                       /* a sample stands for so many; 0: for one */
+    const uint32_t *part_of_label;       /* the part of each label; NULL: all are of part 0 */
+    const ExportLabels *labels_of_parts; /* more labels, by part; NULL: none */
 } ExportInput;
 
 /* Takes bytes; a negative errno ends the export and is returned. */

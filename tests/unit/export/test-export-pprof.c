@@ -1,164 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <zlib.h>
-
+#include "decode-pprof.h"
 #include "make-shop.h"
 #include "test.h"
 #include "util/text.h"
 
-/* What export_pprof() writes, read back by a small decoder of its own. */
-
-enum { TABLE_MAX = 64, VALUES_MAX = 16 };
-
-typedef struct Field {
-    uint32_t number;
-    uint64_t value; /* of a number */
-    Bytes bytes;    /* of a message or a text */
-} Field;
-
-typedef struct Decoded {
-    Buffer plain;
-    Bytes strings[TABLE_MAX], samples[TABLE_MAX], mappings[TABLE_MAX], locations[TABLE_MAX],
-        functions[TABLE_MAX], types[TABLE_MAX], comments[TABLE_MAX];
-    size_t n_strings, n_samples, n_mappings, n_locations, n_functions, n_types, n_comments;
-    uint64_t time, duration, period, default_type;
-} Decoded;
-
-static uint64_t take_varint(Cursor *c) {
-    uint64_t v = 0;
-    uint8_t byte;
-
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        byte = cursor_u8(c);
-        v |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            break;
-    }
-    return v;
-}
-
-static bool take_field(Cursor *c, Field *ret) {
-    uint64_t key;
-
-    if (cursor_left(c) == 0 || c->failed)
-        return false;
-    key = take_varint(c);
-    *ret = (Field){.number = (uint32_t)(key >> 3)};
-    if ((key & 7) == 0)
-        ret->value = take_varint(c);
-    else if ((key & 7) == 2)
-        ret->bytes = cursor_bytes(c, take_varint(c));
-    else
-        abort();
-    return !c->failed;
-}
-
-/* The n-th value of a field of a message; 0: there is none. */
-static Field get(Bytes message, uint32_t number, size_t n) {
-    Cursor c = cursor_of(message.data, message.size, false);
-    Field field;
-
-    while (take_field(&c, &field))
-        if (field.number == number && n-- == 0)
-            return field;
-    return (Field){};
-}
-
-static size_t get_packed(Bytes message, uint32_t number, uint64_t *ret) {
-    Bytes packed = get(message, number, 0).bytes;
-    Cursor c = cursor_of(packed.data, packed.size, false);
-    size_t n = 0;
-
-    while (cursor_left(&c) > 0 && n < VALUES_MAX)
-        ret[n++] = take_varint(&c);
-    return n;
-}
-
-static void unpack(const Buffer *packed, Buffer *ret) {
-    z_stream stream = {.next_in = packed->data, .avail_in = (unsigned)packed->size};
-
-    if (!buffer_reserve(ret, 1 << 20) || inflateInit2(&stream, 15 + 16) != Z_OK)
-        abort();
-    stream.next_out = ret->data;
-    stream.avail_out = 1 << 20;
-    if (inflate(&stream, Z_FINISH) != Z_STREAM_END)
-        abort();
-    buffer_commit(ret, stream.total_out);
-    (void)inflateEnd(&stream);
-}
-
-static void add(Bytes *table, size_t *n, Bytes bytes) {
-    if (*n == TABLE_MAX)
-        abort();
-    table[(*n)++] = bytes;
-}
-
-static void decode_field(Decoded *d, const Field *field) {
-    switch (field->number) {
-    case 1:
-        add(d->types, &d->n_types, field->bytes);
-        break;
-    case 2:
-        add(d->samples, &d->n_samples, field->bytes);
-        break;
-    case 3:
-        add(d->mappings, &d->n_mappings, field->bytes);
-        break;
-    case 4:
-        add(d->locations, &d->n_locations, field->bytes);
-        break;
-    case 5:
-        add(d->functions, &d->n_functions, field->bytes);
-        break;
-    case 6:
-        add(d->strings, &d->n_strings, field->bytes);
-        break;
-    case 9:
-        d->time = field->value;
-        break;
-    case 10:
-        d->duration = field->value;
-        break;
-    case 12:
-        d->period = field->value;
-        break;
-    case 13:
-        add(d->comments, &d->n_comments, field->bytes);
-        break;
-    case 14:
-        d->default_type = field->value;
-        break;
-    }
-}
+/* What export_pprof() writes, read back by a decoder of our own. */
 
 static void decode(const ExportInput *input, Decoded *ret) {
     _cleanup_(buffer_done) Buffer packed = {};
-    Cursor c;
-    Field field;
 
     if (export_format_by_name("pprof")->write(input, keep, &packed) < 0)
         abort();
     unpack(&packed, &ret->plain);
-    c = cursor_of(ret->plain.data, ret->plain.size, false);
-    while (take_field(&c, &field))
-        decode_field(ret, &field);
-    if (c.failed)
-        abort();
-}
-
-static void decoded_done(Decoded *d) {
-    buffer_done(&d->plain);
-}
-
-/* The text of a field that is a number of a string. */
-static const char *text_of(const Decoded *d, Bytes message, uint32_t number) {
-    static char text[256];
-    uint64_t i = get(message, number, 0).value;
-
-    if (i >= d->n_strings || d->strings[i].size >= sizeof(text))
-        return "(none)";
-    memcpy(text, d->strings[i].data, d->strings[i].size);
-    text[d->strings[i].size] = '\0';
-    return text;
+    decode_pprof(buffer_bytes(&ret->plain), ret);
 }
 
 static ExportInput input_of(const MadeProfile *made) {
