@@ -39,6 +39,7 @@ TransportRequest *transport_request_free(TransportRequest *request) {
         curl_easy_cleanup(request->easy);
     curl_slist_free_all(request->headers);
     buffer_done(&request->compressed);
+    buffer_done(&request->body);
     free(request);
     return NULL;
 }
@@ -61,7 +62,8 @@ static size_t transport_request_on_body(char *data, size_t size, size_t n, void 
     kept = MIN(bytes, sizeof(request->answer.body) - 1 - request->kept);
     memcpy(request->answer.body + request->kept, data, kept);
     request->kept += kept;
-    return bytes;
+    buffer_append(&request->body, data, bytes);
+    return buffer_error(&request->body) == 0 ? bytes : 0;
 }
 
 static void transport_request_keep_etag(TransportAnswer *answer, const char *data, size_t n) {
@@ -117,7 +119,7 @@ static int transport_request_put_pair(TransportRequest *request, const char *nam
 
 static int transport_request_headers(TransportRequest *request, const TransportOptions *options) {
     /* Without this libcurl waits a second for an engine that does not answer "100 Continue". */
-    int r = transport_request_put_header(request, "Expect:");
+    int r = options->sigv4 ? 0 : transport_request_put_header(request, "Expect:");
 
     if (r == 0 && options->content_type)
         r = transport_request_put_pair(request, "Content-Type", options->content_type);
@@ -217,14 +219,21 @@ static CURLcode transport_request_callbacks(TransportRequest *request, const cha
 }
 
 /* libcurl keeps what it is given for as long as the request lives. */
-static int transport_request_authorize(TransportRequest *request, const SendConfig *config) {
+static int transport_request_authorize(TransportRequest *request, const TransportOptions *options) {
     _cleanup_(secret_done) Secret secret = {};
     CURLcode code = CURLE_OK;
-    int r = secret_read(config, &secret);
+    int r = secret_read(options->config, &secret);
 
     if (r < 0 || !secret.text[0])
         return r;
-    if (secret.is_basic) {
+    if (options->sigv4) {
+        if (!secret.is_basic)
+            return -EINVAL;
+        REQUEST_SET(code, request->easy, CURLOPT_AWS_SIGV4, options->sigv4);
+        REQUEST_SET(code, request->easy, CURLOPT_USERPWD, secret.text);
+        /* A header "Expect:" without a value would be signed, and no store takes that. */
+        REQUEST_SET(code, request->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+    } else if (secret.is_basic) {
         REQUEST_SET(code, request->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         REQUEST_SET(code, request->easy, CURLOPT_USERPWD, secret.text);
     } else {
@@ -248,7 +257,7 @@ int transport_request_new(const TransportOptions *options, TransportRequest **re
     if (r == 0 && options->compress)
         r = transport_request_compress(request, options);
     if (r == 0)
-        r = transport_request_authorize(request, options->config);
+        r = transport_request_authorize(request, options);
     if (r < 0)
         return r;
     code = transport_request_restrict(request->easy);
@@ -303,6 +312,8 @@ void transport_request_finish(TransportRequest *request, CURLcode result) {
     TransportAnswer *answer = &request->answer;
     curl_off_t sent = 0, after = 0;
 
+    answer->data = request->body.data;
+    answer->size = request->body.size;
     (void)curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &answer->status);
     (void)curl_easy_getinfo(request->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     (void)curl_easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &after);

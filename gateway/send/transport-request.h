@@ -13,7 +13,7 @@ struct TransportRequest {
     Transport *transport;
     CURL *easy;
     struct curl_slist *headers;
-    Buffer compressed;
+    Buffer compressed, body; /* of the request; of the answer */
     TransportDone done;
     void *userdata;
     size_t received;       /* bytes of headers and body */

@@ -22,6 +22,8 @@ typedef struct TransportAnswer {
     uint64_t retry_after_ns; /* 0: the engine did not say */
     char body[512];          /* the beginning of the answer, any bytes but a NUL at its end */
     char etag[128];
+    const uint8_t *data; /* the whole body, up to 64K; borrowed while `done` runs */
+    size_t size;
     uint64_t sent_bytes;
 } TransportAnswer;
 typedef void (*TransportDone)(void *userdata, const TransportAnswer *answer);
@@ -35,6 +37,7 @@ typedef struct TransportOptions {
     const void *body;           /* borrowed until it is done */
     size_t size;
     bool compress;      /* gzip the body */
+    const char *sigv4;  /* "aws:amz:REGION:s3": sign for S3, with ACCESS-KEY:SECRET; NULL: no */
     TransportDone done; /* on the loop's thread, never from within transport_send() */
     void *userdata;
 } TransportOptions;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "s3/s3-item.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/hash.h"
+
+/*
+ * Windows and snapshots as things that have a key and bytes. Windows are multiples of the interval
+ * since 1970, so the same time has the same window, and the same key, whenever the gateway was
+ * started. Only a changed interval makes a shorter one.
+ */
+
+#define S3_SPREAD_MAX_NS (60 * NS_PER_SECOND)
+#define S3_SPREAD_SEED   UINT64_C(0x73332d7370726561)
+
+/* profd needs a moment until the last samples of a window are in its segments. */
+#define S3_SETTLE_NS NS_PER_SECOND
+
+S3Slot s3_schedule_next(uint64_t cursor_ns, uint64_t interval_ns, uint64_t spread_ns) {
+    uint64_t until_ns = (cursor_ns / interval_ns + 1) * interval_ns;
+
+    return (S3Slot){
+        .since_ns = cursor_ns, .until_ns = until_ns, .due_ns = until_ns + S3_SETTLE_NS + spread_ns};
+}
+
+uint64_t s3_schedule_first(uint64_t now_ns, uint64_t interval_ns) {
+    return now_ns / interval_ns * interval_ns;
+}
+
+uint64_t s3_schedule_spread(const char *host, const char *name, uint64_t interval_ns) {
+    uint64_t limit = MIN(interval_ns / 4, S3_SPREAD_MAX_NS);
+    uint64_t h =
+        hash_bytes(S3_SPREAD_SEED, (Bytes){.data = (const uint8_t *)host, .size = strlen(host)});
+
+    h = hash_bytes(h, (Bytes){.data = (const uint8_t *)name, .size = strlen(name)});
+    return limit > 0 ? h % limit : 0;
+}
+
+void s3_item_done(S3Item *item) {
+    s3_object_done(&item->object);
+    *item = (S3Item){.object.fd = -1};
+}
+
+/* A folder becomes several objects below one key, with the names of its files. */
+static int s3_item_add_file(S3Item *item) {
+    size_t n = strlen(item->key);
+    const char *file = item->snapshot.files[item->file];
+
+    if (n + 1 + strlen(file) >= sizeof(item->key))
+        return -ENAMETOOLONG;
+    (void)snprintf(item->key + n, sizeof(item->key) - n, "/%s", file);
+    return 0;
+}
+
+int s3_item_name(S3Item *item, const char *template, const char *host, const char *session) {
+    const S3KeyFacts facts = {.host = host,
+                              .name = item->is_snapshot ? item->snapshot.name : session,
+                              .time_ns = item->is_snapshot ? item->snapshot.created_us * NS_PER_US
+                                                           : item->slot.since_ns};
+    int r = s3_key_make(template, &facts, item->key);
+
+    if (r == 0 && item->is_snapshot && item->snapshot.is_folder)
+        r = s3_item_add_file(item);
+    return r;
+}
+
+static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
+    S3Window window;
+    int r = s3_profd_window(profd, item->slot.since_ns, item->slot.until_ns, &window);
+
+    if (r < 0)
+        return r;
+    item->object = window.object;
+    item->samples = window.samples;
+    item->missing_ns = window.missing_ns;
+    return 0;
+}
+
+void s3_item_fetch(S3Item *item, S3Profd *profd) {
+    const S3Snapshot *snapshot = &item->snapshot;
+
+    if (!item->is_snapshot) {
+        item->error = s3_item_fetch_window(item, profd);
+        return;
+    }
+    /* The samples of a folder are counted once. */
+    item->samples = item->file == 0 ? snapshot->samples : 0;
+    item->error =
+        s3_profd_snapshot(profd, snapshot->name,
+                          snapshot->is_folder ? snapshot->files[item->file] : "", &item->object);
+}
+
+void s3_pending_done(S3Pending *pending) {
+    free(pending->items);
+    *pending = (S3Pending){};
+}
+
+typedef struct S3PendingList {
+    S3Pending *pending;
+    S3State *state;
+} S3PendingList;
+
+static int s3_pending_add(void *userdata, const S3Snapshot *snapshot) {
+    S3PendingList *list = userdata;
+    S3Pending *pending = list->pending;
+    S3Snapshot *longer;
+
+    if (s3_state_has_snapshot(list->state, snapshot->name, snapshot->created_us))
+        return 0;
+    if (pending->n >= S3_PENDING_MAX)
+        return 0;
+    longer = reallocarray(pending->items, pending->n + 1, sizeof(*longer));
+    if (!longer)
+        return -ENOMEM;
+    pending->items = longer;
+    pending->items[pending->n++] = *snapshot;
+    return 0;
+}
+
+static int s3_pending_compare(const void *a, const void *b) {
+    const S3Snapshot *x = a, *y = b;
+
+    return (x->created_us > y->created_us) - (x->created_us < y->created_us);
+}
+
+int s3_pending_fetch(S3Pending *pending, S3Profd *profd, S3State *state) {
+    S3PendingList list = {.pending = pending, .state = state};
+    int r;
+
+    s3_pending_done(pending);
+    s3_state_begin_list(state);
+    r = s3_profd_list(profd, s3_pending_add, &list);
+    if (r < 0)
+        return r;
+    s3_state_end_list(state);
+    if (pending->n > 1)
+        qsort(pending->items, pending->n, sizeof(*pending->items), s3_pending_compare);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Uploads one object: with one request, or in parts as a multipart upload. */
+
+#include "s3/s3-answer.h"
+#include "s3/s3-object.h"
+
+typedef struct S3Upload S3Upload;
+
+typedef struct S3UploadResult {
+    S3Verdict verdict;
+    char sentence[S3_SENTENCE_MAX]; /* unless it is S3_DONE */
+    uint64_t retry_after_ns;
+    long status; /* of HTTP; 0: no answer */
+} S3UploadResult;
+
+typedef struct S3UploadOptions {
+    S3Target *target;
+    const S3Object *object; /* borrowed until it is done */
+    const char *key;        /* likewise */
+    /* Before a multipart upload begins, with "", and when the store has begun it, with its id. If
+     * the upload is not S3_DONE at its end, it may have been left with the store. A negative errno
+     * ends it. */
+    int (*on_begin)(void *userdata, const char *upload_id);
+    void (*done)(void *userdata, const S3UploadResult *result);
+    void *userdata;
+} S3UploadOptions;
+
+/* `done` is called on the thread of the loop, never from within; the upload is freed before. */
+int s3_upload_start(const S3UploadOptions *options, S3Upload **ret);
+/* Gives it up; `done` is not called any more. Accepts NULL. */
+S3Upload *s3_upload_cancel(S3Upload *upload);
+
+void s3_upload_result_of(const S3Result *result, S3UploadResult *ret);

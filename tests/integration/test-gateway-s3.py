@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Objects in a bucket: they are the windows of profd, sample by sample, whatever the store does and
+however often the gateway is killed. The store is a stand-in, for its faults; that the formats are
+those of S3 is shown with a real one (engines)."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
+from bucket import PART_BYTES, Bucket  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from profctl import profctl  # noqa: E402
+from workload import LONG, end, need_root, scratch, spinning, wait_until  # noqa: E402
+from tap import build_path, check, equal, main, test  # noqa: E402
+
+TOOL = build_path("tests", "integration", "s3-tool")
+SECONDS = 2  # of a window
+WAIT_S = 60
+KILLS = 30 if LONG else 6
+CONFIG = session(Frequency=997) + session("raw", Frequency=4999, CallGraph="dwarf:16K", Compress="none")
+KEY = re.compile(r"web-1/(\d{4})/(\d\d)/(\d\d)/([a-z0-9-]+)-(\d{8}T\d{6}Z)\.perf\.data")
+
+
+def real_of(key):
+    """The beginning of a window, in seconds since 1970."""
+    return int(time.mktime(time.strptime(KEY.fullmatch(key)[5], "%Y%m%dT%H%M%SZ"))) - time.timezone
+
+
+class Scene:
+    """One recorder and a load, for all tests."""
+
+    stack = folder = daemon = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if not cls.stack:
+            cls.stack = contextlib.ExitStack()
+            cls.folder = cls.stack.enter_context(scratch())
+            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=CONFIG))
+            cls.stack.enter_context(spinning(0))
+        return cls
+
+    @classmethod
+    def close(cls):
+        if cls.stack:
+            cls.stack.close()
+
+
+class Gateway:
+    def __init__(self, bucket, name, content="recordings", of="default", seconds=SECONDS, secret=None):
+        scene = Scene.get()
+        self.state = os.path.join(scene.folder, f"state-{name}")
+        os.makedirs(self.state, exist_ok=True)
+        self.log_path = os.path.join(self.state, "log")
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [TOOL, self.state, scene.daemon.control(), of, bucket.url, bucket.secret_file(self.state, secret), content,
+                 str(seconds)], stderr=log, stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8") as f:
+            return f.read()
+
+    def read_state(self):
+        with open(os.path.join(self.state, "archive.s3"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def stop(self):
+        self.process.terminate()
+        equal(self.process.wait(timeout=WAIT_S), 0, f"status of the gateway ({self.log()[-1000:]})")
+
+
+def wait_objects(bucket, n, gateway=None):
+    return wait_until(lambda: len(bucket.objects) >= n and sorted(bucket.objects), WAIT_S,
+                      f"{n} objects, of {sorted(bucket.objects)}; {bucket.refused[-3:]}; "
+                      f"{gateway.log()[-500:] if gateway else ''}")
+
+
+def write(folder, name, data):
+    path = os.path.join(folder, name)
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+def samples_of(data, name="object"):
+    path = write(Scene.folder, f"{name}.perf.data", data)
+    return sorted((s.time, s.cpu, s.pid, s.tid, s.ip) for s in recording.samples([path]))
+
+
+def check_consecutive(keys):
+    begins = [real_of(k) for k in keys]
+    equal(begins, list(range(begins[0], begins[0] + SECONDS * len(begins), SECONDS)), "windows")
+
+
+def check_content(bucket, keys, of="default"):
+    """Together the objects hold each sample of their time once."""
+    since, until = real_of(keys[0]), real_of(keys[-1]) + SECONDS
+    path = os.path.join(Scene.folder, "whole.perf.data")
+    done = profctl("snapshot", "-f", "-o", path, f"--session={of}", f"--since=@{since}", f"--until=@{until}",
+                   socket=Scene.daemon.control())
+    check(os.path.exists(path), f"profctl snapshot: {done.stderr}")
+    with open(path, "rb") as f:
+        whole = samples_of(f.read(), "reference")
+    parts = [samples_of(bucket.objects[k]) for k in keys]
+    check(len(whole) > 100 and all(parts), f"{[len(p) for p in parts]} samples in the objects, {len(whole)} in all")
+    equal(sorted(s for p in parts for s in p), whole, "the samples of all objects")
+
+
+def check_opens(bucket, key):
+    path = write(Scene.folder, "opens.perf.data", bucket.objects[key])
+    done = subprocess.run(["perf", "report", "--stdio", "-f", "-i", path], capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and "spin" in done.stdout, f"perf report: {done.stderr[-500:]} {done.stdout[-500:]}")
+
+
+@test
+def objects_are_consecutive_windows_with_each_sample_once():
+    with Bucket() as bucket, Gateway(bucket, "plain") as gateway:
+        keys = wait_objects(bucket, 3, gateway)[:3]
+        gateway.stop()
+        check_consecutive(keys)
+        check_content(bucket, keys)
+        check_opens(bucket, keys[1])
+        equal(bucket.refused, [], "requests that the store refused")
+        equal(gateway.read_state()["key"], "", "the object under way in the state")
+
+
+@test
+def store_that_is_away_gets_all_windows_when_it_is_back():
+    with Bucket() as bucket:
+        with Gateway(bucket, "away") as gateway:
+            first = len(wait_objects(bucket, 1, gateway))
+            bucket.stop()
+            wait_until(lambda: "does not answer" in gateway.log(), WAIT_S, "a complaint")
+            time.sleep(3 * SECONDS)
+            bucket.start()
+            keys = wait_objects(bucket, first + 4, gateway)
+            check_consecutive(keys)
+            check_content(bucket, keys)
+
+
+@test
+def killed_gateway_leaves_no_window_out():
+    with Bucket() as bucket:
+        for _ in range(KILLS):
+            with Gateway(bucket, "killed", seconds=1) as gateway:
+                time.sleep(random.uniform(0.3, 2.5))
+        with Gateway(bucket, "killed", seconds=1) as gateway:
+            keys = wait_objects(bucket, len(bucket.objects) + 2, gateway)
+            gateway.stop()
+        begins = [real_of(k) for k in keys]
+        equal(begins, list(range(begins[0], begins[0] + len(begins))), "windows")
+        twice = sum(n - 1 for n in bucket.times.values())
+        repeated = gateway.read_state()["repeated"]
+        check(twice <= repeated, f"{twice} objects were sent twice, {repeated} were counted")
+
+
+@test
+def errors_of_the_store_are_passed_by():
+    with Bucket() as bucket:
+        bucket.fail("PUT", times=2, status=500, code="InternalError")
+        bucket.fail("PUT", times=1, status=503, code="SlowDown", retry_after=1)
+        bucket.fail("PUT", times=1, drop=True)
+        with Gateway(bucket, "errors") as gateway:
+            keys = wait_objects(bucket, 2, gateway)
+            check_consecutive(keys)
+            gateway.stop()
+        check(gateway.read_state()["retries"] >= 3, f"retries in {gateway.read_state()}")
+
+
+@test
+def garbage_and_slow_answers_lose_nothing():
+    with Bucket() as bucket:
+        bucket.fail("PUT", times=1, status=500, body=b"\xff\0<" * 40000)
+        bucket.fail("PUT", times=1, sleep=7, status=500)
+        with Gateway(bucket, "garbage") as gateway:
+            keys = wait_objects(bucket, 2, gateway)
+            check_consecutive(keys)
+            check_content(bucket, keys)
+
+
+@test
+def wrong_secret_is_said_in_a_sentence_and_nowhere_shown():
+    with Bucket() as bucket:
+        with Gateway(bucket, "secret", secret="wrong-secret") as gateway:
+            wait_until(lambda: "secret" in gateway.log(), WAIT_S, "a complaint")
+            check("the secret is not that of the access key" in gateway.log(), gateway.log())
+            check("wrong-secret" not in gateway.log(), "the secret is in the log")
+            equal(bucket.objects, {}, "objects")
+            equal(set(bucket.refused), {"SignatureDoesNotMatch"}, "what the store refused")
+            gateway.stop()
+        with Gateway(bucket, "secret") as gateway:
+            wait_objects(bucket, 1, gateway)
+
+
+def snapshot(name, of="raw", seconds=2):
+    done = profctl("snapshot", f"--name={name}", f"--session={of}", f"--last={seconds}s", socket=Scene.daemon.control())
+    check("Saved" in done.stderr, f"profctl snapshot: {done.stderr}")
+
+
+@test
+def large_snapshot_is_uploaded_in_parts():
+    Scene.get()
+    snapshot("large")
+    with Bucket() as bucket, Gateway(bucket, "parts", content="snapshots") as gateway:
+        bucket.fail("PUT", words="partNumber=2", times=2, status=500)
+        key = wait_objects(bucket, 1, gateway)[0]
+        check(re.fullmatch(r"web-1/\d{4}/\d\d/\d\d/large-\d{8}T\d{6}Z\.perf\.data", key), f"key {key}")
+        check(bucket.parts[key] > 1 and len(bucket.objects[key]) > PART_BYTES,
+              f"{bucket.parts[key]} parts, {len(bucket.objects[key])} bytes")
+        path = os.path.join(Scene.folder, "large.perf.data")
+        done = profctl("show-snapshot", "large", "-f", "-o", path, socket=Scene.daemon.control())
+        check(os.path.exists(path), f"profctl show-snapshot: {done.stderr}")
+        with open(path, "rb") as f:
+            check(f.read() == bucket.objects[key], "the object is not the snapshot")
+        equal(bucket.uploads, {}, "uploads that are left")
+
+
+@test
+def multipart_upload_that_fails_is_aborted():
+    Scene.get()
+    with Bucket() as bucket:
+        bucket.fail("PUT", words="partNumber=2", times=1, status=403, code="AccessDenied")
+        bucket.fail("POST", words="uploadId", times=1, status=200, code="InternalError")
+        with Gateway(bucket, "aborted", content="snapshots") as gateway:
+            key = wait_objects(bucket, 1, gateway)[0]
+            check(bucket.parts[key] > 1, "it has one part")
+            equal(bucket.uploads, {}, "uploads that are left")
+            check([m for m, _ in bucket.requests].count("DELETE") >= 1, "nothing was aborted")
+
+
+@test
+def killed_gateway_leaves_no_multipart_upload():
+    Scene.get()
+    with Bucket() as bucket:
+        for method, words in (("POST", "uploads="), ("PUT", "partNumber=2"), ("POST", "uploadId=")):
+            bucket.fail(method, words=words, sleep=2, status=500)
+            with Gateway(bucket, "left", content="snapshots") as gateway:
+                seen = len(bucket.requests)
+                wait_until(lambda m=method, w=words, n=seen: any(m == method and w in path for method, path in bucket.requests[n:]),
+                           WAIT_S, f"{method} {words}")
+        # An upload that began, while the answer with its id did not come.
+        state = gateway.read_state()
+        check(state["multipart"] and state["key"], f"the state knows of no upload: {state}")
+        bucket.uploads["+orphan"] = (state["key"], {})
+        state["upload_id"] = ""
+        with open(os.path.join(gateway.state, "archive.s3"), "w", encoding="utf-8") as f:
+            json.dump(state, f)
+        with Gateway(bucket, "left", content="snapshots") as gateway:
+            wait_objects(bucket, 1, gateway)
+            equal(bucket.uploads, {}, "uploads that are left")
+
+
+@test
+def snapshots_are_uploaded_once():
+    Scene.get()
+    snapshot("first", of="default")
+    with Bucket() as bucket:
+        with Gateway(bucket, "once", content="snapshots") as gateway:
+            wait_objects(bucket, 2, gateway)
+            snapshot("second", of="default")
+            wait_until(lambda: any("second" in k for k in bucket.objects), WAIT_S, "the second snapshot")
+            gateway.stop()
+        with Gateway(bucket, "once", content="snapshots") as gateway:
+            snapshot("third", of="default")
+            wait_until(lambda: any("third" in k for k in bucket.objects), WAIT_S, "the third snapshot")
+        equal(set(bucket.times.values()), {1}, "how often each was uploaded")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Scene.close()
