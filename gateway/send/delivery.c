@@ -230,7 +230,7 @@ static int delivery_send(Delivery *delivery) {
         .headers = settings->headers,
         .body = delivery->body.data,
         .size = delivery->body.size,
-        .compress = settings->config->compress,
+        .compress = settings->config->compress && !settings->engine->is_compressed,
         .done = delivery_on_answer,
         .userdata = delivery,
     };
