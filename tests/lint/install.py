@@ -15,17 +15,22 @@ from pathlib import Path
 from tree import BUILD, SOURCE, none, read
 from tap import check, equal, main, skip, test
 
-PROGRAMS = ("profd", "profctl")
+PROGRAMS = ("profd", "profctl", "profd-gateway")
 OTHERS = ("profctl.1", "profd.7", "profd.8", "profd.conf.5",
           "profd-perfdata.5", "profd/profd.conf", "_profctl", "profctl.bash",
           "profctl.fish", "perf_to_profile", "perf_to_profile.1", "_profd", "profd.bash", "profd.fish", "profd.service", "sysusers.d/profd.conf",
           "tmpfiles.d/profd.conf", "profd.catalog",
-          "profd/profd-elf", "profd/take-over", "varlink/io.profd.Control.varlink")
+          "profd/profd-elf", "profd/take-over", "varlink/io.profd.Control.varlink",
+          "gateway.conf.5", "profd-gateway.8", "profd/gateway.conf", "_profd-gateway", "profd-gateway.bash",
+          "profd-gateway.fish", "profd-gateway.service", "sysusers.d/profd-gateway.conf", "profd-gateway.catalog",
+          "profd-gateway/alerts.yaml", "profd-gateway/dashboard.json")
 # Links are no part of meson's plan of an installation.
 LINKS = ("/usr/bin/perf_to_profile", "/usr/share/man/man1/perf_to_profile.1")
 LIMIT_BYTES = 2 << 20
 # The units that every unit needs, for a root that has nothing else.
-TARGETS = ("basic", "multi-user", "shutdown", "sysinit")
+TARGETS = ("basic", "multi-user", "network", "shutdown", "sysinit")
+UNITS = ("profd.service", "profd-gateway.service")
+PROGRAMS_OF_OTHERS = ("/bin/kill",)
 
 # Folders as meson calls them, and as both kinds of packages have them.
 FOLDERS = {
@@ -81,11 +86,16 @@ def faults(found):
 
 
 def systemd_root(folder):
-    """An installation that systemd's programs take for a host."""
-    unit = installed(folder)["profd.service"]
+    """An installation that systemd's programs take for a host; its units."""
+    found = installed(folder)
+    units = [found[name] for name in UNITS]
     for target in TARGETS:
-        (unit.parent / f"{target}.target").write_text("[Unit]\nDescription=Of this test\n", encoding="ascii")
-    return unit
+        (units[0].parent / f"{target}.target").write_text("[Unit]\nDescription=Of this test\n", encoding="ascii")
+    for program in PROGRAMS_OF_OTHERS:
+        path = Path(folder + program)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o755)
+    return units
 
 
 def systemd_says(program, folder, *arguments):
@@ -177,13 +187,13 @@ def packages_have_the_version_of_the_tree():
 
 
 @test
-def systemd_accepts_the_unit_and_finds_an_inserted_fault():
+def systemd_accepts_the_units_and_finds_an_inserted_fault():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
-        unit = systemd_root(folder)
-        equal(systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name), (0, ""), "what it says")
-        unit.write_text(unit.read_text(encoding="utf-8").replace("WatchdogSec=", "WatchdogSecs="), encoding="utf-8")
-        check("WatchdogSecs" in systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name)[1],
-              "an unknown key is passed over")
+        for unit in systemd_root(folder):
+            equal(systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name), (0, ""), "what it says")
+            unit.write_text(unit.read_text(encoding="utf-8").replace("WatchdogSec=", "WatchdogSecs="), encoding="utf-8")
+            check("WatchdogSecs" in systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name)[1],
+                  "an unknown key is passed over")
 
 
 @test
@@ -195,14 +205,17 @@ def systemd_makes_the_users_the_folders_and_the_catalog():
         check(systemd_says("systemd-sysusers", folder)[0] == 0, "the users were not made")
         groups = {line.split(":")[0]: int(line.split(":")[2])
                   for line in Path(folder, "etc/group").read_text(encoding="ascii").splitlines()}
-        check({"profd", "profd-read", "profd-admin"} <= groups.keys(), f"the groups are {groups}")
+        check({"profd", "profd-read", "profd-admin", "profd-gateway"} <= groups.keys(), f"the groups are {groups}")
+        readers = Path(folder, "etc/group").read_text(encoding="ascii").split("profd-read:")[1].splitlines()[0]
+        check("profd-gateway" in readers, f"profd-gateway may not read: {readers}")
         check(systemd_says("systemd-tmpfiles", folder, "--create")[0] == 0, "the folders were not made")
         for path, mode in (("var/lib/profd", 0o40750), ("run/profd", 0o40755)):
             made = os.stat(Path(folder, path))
             equal((made.st_mode, made.st_gid), (mode, groups["profd-read"]), path)
         check(systemd_says("journalctl", folder, "--update-catalog")[0] == 0, "the catalog was not made")
         texts = systemd_says("journalctl", folder, "--list-catalog")[1].count(" profd: ")
-        equal(texts, read("systemd/profd.catalog").count("\nSubject: "), "texts in the catalog")
+        equal(texts, sum(read(f"systemd/{name}.catalog").count("\nSubject: ") for name in ("profd", "profd-gateway")),
+              "texts in the catalog")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import recording  # noqa: E402
 from workload import CPUS, perf_record, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
-NAMES = ("profd", "profctl")
+NAMES = ("profd", "profctl", "profd-gateway")
 NEXT = "0.1.1"
 PERIOD_NS = 10**9 // 999
 SITE = "[Profd]\nFlushIntervalSec=1s\n\n[Session default]\nFrequency=999\n"
@@ -106,7 +106,7 @@ def lintian_finds_no_error_and_no_warning():
 @test
 def rpms_have_the_same_files_and_can_be_installed():
     first = files_of(built(clone("rpm"), "rpm"), "*.rpm")
-    equal(sorted(name.split("-")[0] for name in first), sorted(NAMES), "packages")
+    equal(sorted(re.match(r"(.*?)-[0-9]", name)[1] for name in first), sorted(NAMES), "packages")
     check_same(first, files_of(built(clone("a-longer-name-for-rpms"), "rpm"), "*.rpm"))
     # Into a folder, since nothing here is known to rpm; scriptlets would reach the host.
     root = os.path.join(scratch(), "root")
@@ -115,7 +115,8 @@ def rpms_have_the_same_files_and_can_be_installed():
     do("rpm", "--root", root, "--install", "--nodeps", "--noscripts", *first.values())
     unit = "/usr/lib/systemd/system/profd.service"
     for file in (unit, "/usr/sbin/profd", "/usr/bin/profctl", "/usr/libexec/profd/profd-elf",
-                 "/usr/libexec/profd/take-over", "/etc/profd/profd.conf"):
+                 "/usr/libexec/profd/take-over", "/etc/profd/profd.conf", "/usr/sbin/profd-gateway",
+                 "/usr/lib/systemd/system/profd-gateway.service", "/etc/profd/gateway.conf"):
         check(os.path.isfile(root + file), f"no {file} is installed")
     with open(root + unit, encoding="utf-8") as f:
         check("ExecStart=/usr/sbin/profd\n" in f.read(), "the unit starts another program")

@@ -203,7 +203,7 @@ def an_option_that_completions_lack_is_found():
 
 @test
 def a_key_that_the_file_lacks_or_shows_wrongly_is_found():
-    name = "profd_conf_shows_every_key_with_its_default"
+    name = "configuration_files_show_every_key_with_its_default"
     finds("config.py", name, conf=CONF.replace("#Flush", "#Flash"))
     finds("config.py", name, conf=CONF.replace("99", "98"))
     finds("config.py", name, conf=CONF + "#More=1\n")
@@ -215,7 +215,7 @@ def a_key_that_the_file_lacks_or_shows_wrongly_is_found():
 
 @test
 def a_key_that_the_page_lacks_is_found():
-    name = "the_page_of_profd_conf_has_every_key"
+    name = "pages_of_configuration_files_have_every_key"
     finds("config.py", name, keys_page=KEYS_PAGE.replace("Flush", "Flash"))
     finds("config.py", name, keys_page=KEYS_PAGE.replace("99", "98"))
     finds("config.py", name, keys_page=KEYS_PAGE.replace(".Ss [Session NAME]\n", ""))
@@ -223,9 +223,9 @@ def a_key_that_the_page_lacks_is_found():
 
 @test
 def an_option_of_profd_that_the_page_lacks_is_found():
-    finds("config.py", "the_page_of_profd_has_every_option",
+    finds("config.py", "pages_of_daemons_have_every_option",
           daemon_page=DAEMON_PAGE.replace("store", "shop"))
-    finds("config.py", "the_page_of_profd_has_every_option", daemon_help="  --help  this\n")
+    finds("config.py", "pages_of_daemons_have_every_option", daemon_help="  --help  this\n")
 
 
 @test
@@ -234,7 +234,7 @@ def an_option_of_profd_that_a_completion_lacks_is_found():
         with tree() as folder:
             write(folder, f"build/daemon/{name}", "--help\n")
             failed, said = failures(folder, "config.py")
-            check("the_completions_of_profd_have_every_option" in failed, said)
+            check("completions_of_daemons_have_every_option" in failed, said)
 
 
 @test
