@@ -7,6 +7,7 @@
 #include "client/frame/screen.h"
 #include "client/frame/text-table.h"
 #include "client/remote/reply.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
@@ -131,7 +132,8 @@ static void gateway_view_source(const Screen *s, const json_t *source, Buffer *t
 static void gateway_view_cost(const Screen *s, const json_t *status, Buffer *text) {
     uint64_t span_us = reply_count(status, "nowUsec") - reply_count(status, "sinceUsec");
 
-    if (span_us > 0 && span_us < UINT64_MAX / 2)
+    /* Of the first seconds it says nothing. */
+    if (span_us > 10 * US_PER_SECOND && span_us < UINT64_MAX / 2)
         text_printf(text, "%.2f%% of a CPU, ",
                     100.0 * (double)reply_count(status, "cpuUsec") / (double)span_us);
     figure_size(text, reply_count(status, "residentBytes"));

@@ -15,6 +15,8 @@
  * is away is no reason for a restart.
  */
 
+#define REPORT_EVERY_NS (5 * NS_PER_SECOND)
+
 void gateway_status(Gateway *gateway, GatewayStatus *ret) {
     ListenCounts counts = {};
 
@@ -95,8 +97,8 @@ static int gateway_report_on_watchdog(void *userdata _unused_) {
 
 int gateway_begin_report(Gateway *gateway) {
     uint64_t watchdog_ns = notify_socket_watchdog_ns();
-    int r = loop_add_timer(gateway->loop, gateway->config->interval_ns, gateway_report_on_timer,
-                           gateway, &gateway->status_timer);
+    int r = loop_add_timer(gateway->loop, MIN(gateway->config->interval_ns, REPORT_EVERY_NS),
+                           gateway_report_on_timer, gateway, &gateway->status_timer);
 
     if (r == 0 && watchdog_ns > 0)
         r = loop_add_timer(gateway->loop, watchdog_ns / 2, gateway_report_on_watchdog, gateway,

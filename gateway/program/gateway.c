@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "program/gateway-private.h"
 #include "program/gateway-read.h"
@@ -83,7 +84,10 @@ static int gateway_prepare(Gateway *gateway) {
     int r = gateway_lock_state(gateway);
 
     if (r == 0) {
+        mode_t mask = umask(0022);
+
         r = file_make_folders(gateway->options.runtime, 0755);
+        (void)umask(mask);
         if (r < 0)
             log_error(r, "Failed to make the runtime folder '%s': %m", gateway->options.runtime);
     }

@@ -8,6 +8,7 @@
 #include "program/gateway-event.h"
 #include "program/gateway-option.h"
 #include "program/gateway-read.h"
+#include "program/gateway-test.h"
 #include "program/gateway.h"
 #include "util/log.h"
 
@@ -66,5 +67,7 @@ int main(int argc, char **argv) {
         return profd_gateway_check_config(&options);
     (void)umask(0027);
     (void)signal(SIGPIPE, SIG_IGN);
+    if (options.test)
+        return gateway_test(&options) < 0 ? STATUS_FAILED : EXIT_SUCCESS;
     return profd_gateway_run(&options);
 }

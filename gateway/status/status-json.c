@@ -48,6 +48,9 @@ static void status_json_counters(Fields *f, const DestinationStatus *send) {
     fields_u64(f, "sentSamples", send->sent_samples);
     fields_u64(f, "refusedIntervals", send->refused_intervals);
     fields_u64(f, "refusedSamples", send->refused_samples);
+    fields_u64(f, "droppedSamples", send->dropped_samples);
+    fields_u64(f, "otherSamples", send->other_samples);
+    fields_u64(f, "thinnedIntervals", send->thinned_intervals);
     status_json_us(f, "expiredUsec", send->expired_ns);
     status_json_us(f, "missingUsec", send->missing_ns);
     fields_u64(f, "repeatedRequests", send->repeated_requests);

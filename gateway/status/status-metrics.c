@@ -55,6 +55,9 @@ ROW(sent_bytes, d->sent_bytes)
 ROW(sent_samples, d->sent_samples)
 ROW(refused_intervals, d->refused_intervals)
 ROW(refused_samples, d->refused_samples)
+ROW(dropped, d->dropped_samples)
+ROW(other, d->other_samples)
+ROW(thinned, d->thinned_intervals)
 ROW(expired, SECONDS(d->expired_ns))
 ROW(not_there, SECONDS(d->missing_ns))
 ROW(repeated, d->repeated_requests)
@@ -92,6 +95,9 @@ static const StatusRow send_rows[] = {
     { "profd_gateway_destination_sent_samples_total",       "counter", "Samples that arrived",                                             status_row_sent_samples      },
     { "profd_gateway_destination_refused_intervals_total",  "counter", "Intervals that the engine refused for good",                       status_row_refused_intervals },
     { "profd_gateway_destination_refused_samples_total",    "counter", "Samples that the engine refused for good",                         status_row_refused_samples   },
+    { "profd_gateway_destination_dropped_samples_total",    "counter", "Samples that rules dropped",                                        status_row_dropped           },
+    { "profd_gateway_destination_other_samples_total",      "counter", "Samples of series above the limit, sent as service_name=other",     status_row_other             },
+    { "profd_gateway_destination_thinned_intervals_total",  "counter", "Intervals that Share= left out",                                    status_row_thinned           },
     { "profd_gateway_destination_expired_seconds_total",    "counter", "Time whose samples became too old for the engine before they were sent", status_row_expired     },
     { "profd_gateway_destination_missing_seconds_total",    "counter", "Time of which profd had no samples any more",                      status_row_not_there         },
     { "profd_gateway_destination_repeated_requests_total",  "counter", "Requests that may have arrived twice",                             status_row_repeated          },
