@@ -74,7 +74,7 @@ static int gateway_test_fail(GatewayTest *test) {
 
     (void)log_error(-EIO, "[Send %s] did not take the profile: %s%s%s", test->send->name,
                     *s->last_error ? s->last_error : "there was no answer in time",
-                    *remedy ? " " : "", remedy);
+                    *remedy ? ". " : "", remedy);
     return gateway_test_end(test, -EIO);
 }
 
