@@ -201,6 +201,7 @@ static int daemon_start_sampling(Daemon *daemon) {
                               .max_frequency_hz = daemon->config->max_frequency_hz,
                               .arena_max_bytes = daemon->memory.queue_bytes / 4,
                               .keeper_pid = (uint32_t)getppid(),
+                              .locking_is_limited = daemon->keeper.lacks_locking,
                               .on_wait = daemon_sweep_meanwhile,
                               .aside = daemon_start_open_aside,
                               .on_opened = daemon_start_on_opened,

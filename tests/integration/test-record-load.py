@@ -5,6 +5,7 @@ starts nor later, because what empties them runs before what can wait."""
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from profctl import profctl  # noqa: E402
 from workload import CPUS, LONG, need_root, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -77,6 +79,24 @@ def no_sample_is_lost_beside_a_hundred_busy_processes():
             check(t[0] < daemon.ready_ns, f"CPU {cpu} has no sample from before profd says that it records")
             found = recording.gaps(samples, STANDSTILL_NS, t[0], end, [cpu])
             equal(found, [], f"CPU {cpu} has no samples in these times, which")
+
+
+@test
+def where_little_memory_may_be_locked_smaller_stacks_or_none_are_copied_and_no_sample_is_lost():
+    need_root()
+    # As in a container without these rights, whose limit of locked memory nobody raised.
+    prefix = ["setpriv", "--bounding-set=-ipc_lock,-sys_resource", "prlimit", "--memlock=8388608"]
+    with scratch() as folder, contextlib.ExitStack() as load:
+        load.enter_context(busy(BUSY))
+        with Daemon(folder, config=CONFIG, prefix=prefix) as daemon:
+            time.sleep(SECONDS)
+            load.close()
+            shown = profctl("show-session", "default", socket=daemon.control()).stdout
+            equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+        check("fp: Its rings would hold less than two seconds of stacks" in shown, shown)
+        held = re.search(r"which hold ([\d.]+) s of samples", shown)
+        check(held and float(held.group(1)) >= 1, f"the rings hold too little: {shown}")
+        equal(recording.lost(daemon.segments()), 0, "lost samples")
 
 
 @test

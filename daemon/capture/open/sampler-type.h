@@ -15,6 +15,7 @@ typedef struct SamplerOptions {
     /* The keeper's pid: if whole CPUs are refused, the keeper and other processes of its user are
      * recorded. 0: nothing is. */
     uint32_t keeper_pid;
+    bool locking_is_limited; /* the kernel counts rings against RLIMIT_MEMLOCK */
     /* Called every few milliseconds during a wait for the keeper, if sampler_sweep_while_waiting()
      * asked for it, so that the owner can sweep. NULL: sessions wait. */
     void (*on_wait)(void *userdata);

@@ -137,7 +137,7 @@ void plan_put_call_graph_reason(const Plan *plan, Buffer *out) {
         [CALL_GRAPH_NO_PROGRAMS]   = "None of its events takes stacks of programs by CallGraph=",
         [CALL_GRAPH_UNKNOWN_RATE]  = "Its events have no frequency, so their samples may be too many to copy stacks; CallGraph=unwind does",
         [CALL_GRAPH_HIGH_RATE]     = "Its rate on all CPUs together is more than 100,000 samples a second",
-        [CALL_GRAPH_SMALL_RINGS]   = "Its rings would hold less than two seconds of stacks; raise MaxBufferTotal= or lower Frequency=",
+        [CALL_GRAPH_SMALL_RINGS]   = "Its rings would hold less than two seconds of stacks; raise MaxBufferTotal= or LimitMEMLOCK=, or lower Frequency=",
         [CALL_GRAPH_NO_TABLES]     = "profd-elf does not run, and without it stacks cannot be unwound; install profd again and restart it",
     };
     /* clang-format on */

@@ -72,13 +72,13 @@ static int sampler_list_wanted(const SamplerSession *session, CpuList *ret) {
     return 0;
 }
 
-/* Where only processes are followed, the kernel counts rings against the user, with a page each.
- * The part of data mappings is reserved, since a session that samples stacks may be added at any
- * time. */
+/* Where locking is limited, as for an ordinary user who follows processes, the kernel counts rings
+ * against the user, with a page each. The part of data mappings is reserved, since a session that
+ * samples stacks may be added at any time. */
 static uint64_t sampler_rings_budget(const Sampler *sampler) {
     uint64_t budget = sampler->options.buffer_total_bytes, shared, locked;
 
-    if (!sampler_follows_processes(sampler))
+    if (!sampler_follows_processes(sampler) && !sampler->options.locking_is_limited)
         return budget;
     shared = ring_set_bytes(&sampler->side_band) +
              sampler->side_band.n * (sampler->data_bytes + 3 * (uint64_t)sysconf(_SC_PAGESIZE));
@@ -103,7 +103,8 @@ static void sampler_size_rings(SamplerSession *session, const CpuList *cpus) {
                 "The rings of session '%s' get %" PRIu64 " bytes a CPU instead of %" PRIu64
                 " and hold about %" PRIu64 " ms of samples, raise %s for all %zu CPUs to have more",
                 session->config.name, rings.bytes, rings.wanted_bytes, rings.span_ms,
-                room->is_by_config ? "MaxBufferTotal=" : "kernel.perf_event_mlock_kb or ulimit -l",
+                room->is_by_config ? "MaxBufferTotal="
+                                   : "LimitMEMLOCK= or kernel.perf_event_mlock_kb",
                 cpus->n);
 }
 

@@ -52,19 +52,22 @@ static int sampler_read_cpus(Sampler *sampler, const char *path) {
     return 0;
 }
 
+/* Leaves most of what may be locked to the sessions. */
+static void sampler_limit_side_band(Sampler *sampler) {
+    uint64_t each = limit_locked_bytes() / sampler->online.n;
+
+    sampler->side_band_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 4);
+    sampler->data_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 8);
+}
+
 /* A process may be followed on CPUs that are away; nothing must be opened when they come. */
 static int sampler_prepare_processes(Sampler *sampler) {
-    uint64_t each;
     int r = sampler_read_cpus(sampler, present_path);
 
     sampler->side_band.ops = sampler->data.ops = &process_target;
-
-    if (r < 0)
-        return r;
-    each = limit_locked_bytes() / sampler->online.n;
-    sampler->side_band_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 4);
-    sampler->data_bytes = limit_ring_bytes(SIDE_BAND_RING_BYTES, 1, each / 8);
-    return 0;
+    if (r == 0)
+        sampler_limit_side_band(sampler);
+    return r;
 }
 
 static int sampler_open_all_side_band(Sampler *sampler) {
@@ -104,6 +107,8 @@ int sampler_new(const SamplerOptions *options, Sampler **ret) {
     r = scratch_init(&sampler->scratch, SWEEP_BATCH_BYTES);
     if (r == 0)
         r = sampler_read_cpus(sampler, online_path);
+    if (r == 0 && options->locking_is_limited)
+        sampler_limit_side_band(sampler);
     if (r == 0)
         r = adopt_list(sampler);
     if (r == 0)

@@ -285,7 +285,8 @@ int keeper_status(Keeper *keeper, KeeperStatus *ret) {
     *ret = (KeeperStatus){.n_events = reply.n_events,
                           .restarts = reply.restarts,
                           .upgraded = reply.upgraded != 0,
-                          .lacks_elf = reply.slot != 0,
+                          .lacks_elf = reply.slot & KEEPER_LACKS_ELF,
+                          .lacks_locking = reply.slot & KEEPER_LACKS_LOCKING,
                           .cpu_ns = reply.cpu_ns};
     return 0;
 }

@@ -99,12 +99,13 @@ int keeper_take_over(Keeper *keeper);
 int keeper_ready(Keeper *keeper);
 
 typedef struct KeeperStatus {
-    uint32_t n_events; /* open now: more than 0 in a new recorder means that another one ran
-                        * before it */
-    uint32_t restarts; /* recorders that died since the keeper began */
-    bool upgraded;     /* this recorder has taken over from one that finished for it */
-    bool lacks_elf;    /* profd-elf is not installed */
-    uint64_t cpu_ns;   /* CPU time of the keeper and its helpers */
+    uint32_t n_events;  /* open now: more than 0 in a new recorder means that another one ran
+                         * before it */
+    uint32_t restarts;  /* recorders that died since the keeper began */
+    bool upgraded;      /* this recorder has taken over from one that finished for it */
+    bool lacks_elf;     /* profd-elf is not installed */
+    bool lacks_locking; /* rings count against RLIMIT_MEMLOCK */
+    uint64_t cpu_ns;    /* CPU time of the keeper and its helpers */
 } KeeperStatus;
 
 int keeper_status(Keeper *keeper, KeeperStatus *ret);

@@ -65,10 +65,16 @@ typedef struct KeeperRequest {
     char path[KEEPER_PATH_SIZE];
 } KeeperRequest;
 
+/* What a keeper lacks; one of an earlier version does not report it. */
+typedef enum KeeperLack {
+    KEEPER_LACKS_ELF = 1 << 0,
+    KEEPER_LACKS_LOCKING = 1 << 1,
+} KeeperLack;
+
 typedef struct KeeperReply {
     uint32_t protocol;
     int32_t result; /* 0 or more, or a negative errno */
-    uint32_t slot;
+    uint32_t slot;  /* to KEEPER_STATUS: a set of KeeperLack */
     uint32_t n_events, restarts, upgraded;
     uint64_t cpu_ns;
     KeeperFileId id;

@@ -154,13 +154,24 @@ void sandbox_raise_limits(void) {
     sandbox_raise_limit(RLIMIT_NOFILE, NOFILE_WANTED);
 }
 
-/* Rings count as locked memory, unless the process may lock any amount. */
-static uint64_t sandbox_locking_right(void) {
+static bool sandbox_is_locking_limited(void) {
     struct rlimit limit;
 
-    return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY
-               ? 1ULL << CAP_IPC_LOCK
-               : 0;
+    return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* Rings count as locked memory, unless the process may lock any amount. */
+static uint64_t sandbox_locking_right(void) {
+    return sandbox_is_locking_limited() ? 1ULL << CAP_IPC_LOCK : 0;
+}
+
+bool sandbox_may_lock(void) {
+    char paranoid[16];
+
+    return !sandbox_is_locking_limited() || capabilities_permitted() & 1ULL << CAP_IPC_LOCK ||
+           (file_read_text("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid)) >=
+                0 &&
+            strncmp(paranoid, "-1", 2) == 0);
 }
 
 void sandbox_log_missing(void) {

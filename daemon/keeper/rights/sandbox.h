@@ -7,6 +7,8 @@
 
 /* Raises the limits of locked memory and descriptors as far as possible. */
 void sandbox_raise_limits(void);
+/* Whether this process may have rings of any size. */
+bool sandbox_may_lock(void);
 /* Logs one line about missing rights that recording all CPUs needs. */
 void sandbox_log_missing(void);
 /* The keeper, and so all its descendants, keeps only its set. */

@@ -238,8 +238,8 @@ static int serve_status(ServeLink *link, const KeeperRequest *request _unused_, 
     answer->reply.n_events = slots_count(link->context->slots);
     answer->reply.restarts = link->context->restarts;
     answer->reply.upgraded = link->upgraded;
-    /* 0 from a keeper of an earlier version, which does not tell. */
-    answer->reply.slot = !serve_has_elf(link->context);
+    answer->reply.slot = (serve_has_elf(link->context) ? 0 : KEEPER_LACKS_ELF) |
+                         (sandbox_may_lock() ? 0 : KEEPER_LACKS_LOCKING);
     answer->reply.cpu_ns =
         clock_ns(CLOCK_PROCESS_CPUTIME_ID) + helpers_cpu_ns(&link->context->helpers);
     return 0;
