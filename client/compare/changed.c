@@ -18,6 +18,7 @@
 enum { SHOWN_MAX = 5 /* of a kind and a baseline */ };
 
 #define DAY_US     (24 * 3600 * US_PER_SECOND)
+#define WINDOW_US  (5 * 60 * US_PER_SECOND)
 #define CHANGE_MIN 0.02 /* of the load of the host */
 
 typedef struct ChangedSettings {
@@ -27,6 +28,7 @@ typedef struct ChangedSettings {
 typedef struct Changed {
     Context *context;
     const ChangedSettings *settings;
+    ViewSettings view; /* with the window; its lists are those of settings */
     View sides[CHANGE_SIDES];
     uint32_t event;
     bool has_units;
@@ -44,14 +46,17 @@ static void changed_done(Changed *changed) {
 }
 
 static int changed_load(Changed *changed, char **files) {
-    const ViewSettings *s = &changed->settings->view;
-    uint64_t window_us = s->last.set ? s->last.us : 5 * 60 * US_PER_SECOND;
+    const ViewSettings *s = &changed->view;
+    uint64_t window_us = s->last.set ? s->last.us : WINDOW_US;
     ViewRequest request = {.keys = profile_key_bit(PROFILE_TIME) | profile_key_bit(PROFILE_UNIT) |
                                    profile_key_bit(PROFILE_COMM),
                            .merges_unnamed = true};
     View *now = &changed->sides[CHANGE_NOW];
-    int r, status;
+    int r, status =
+               compare_settle_window(&changed->settings->view, files, WINDOW_US, 0, &changed->view);
 
+    if (status != STATUS_OK)
+        return status;
     if (s->since.set && s->until.set)
         window_us = s->until.us - s->since.us;
     request.bucket_ns = compare_bucket_ns(window_us);
@@ -270,7 +275,9 @@ const Command command_changed = {
     .summary = "Say what changed in the last minutes, in a few sentences",
     .notes = "It compares the load of the last five minutes, or of the window of the options, with "
              "the same time before and with the same time of yesterday, by unit and by function. "
-             "What differs by no more than chance is left out.",
+             "What differs by no more than chance is left out.\n"
+             "Several recordings are one source: one of today and one of yesterday. The window "
+             "ends with their newest sample; of short recordings it is the second half.",
     .options = changed_options,
     .settings_size = sizeof(ChangedSettings),
     .run = changed_run,

@@ -35,22 +35,67 @@ int option_baseline(const Option *option, const char *argument, void *field) {
     return 0;
 }
 
+/* The time from the first to the last sample of all recordings. */
+static int compare_span(char **files, uint64_t *ret_since_us, uint64_t *ret_until_us) {
+    uint64_t since = UINT64_MAX, until = 0, first, last;
+
+    for (; *files; files++) {
+        int r = view_recording_span(*files, &first, &last);
+
+        if (r < 0)
+            return r;
+        since = MIN(since, first);
+        until = MAX(until, last);
+    }
+    *ret_since_us = since;
+    *ret_until_us = until;
+    return 0;
+}
+
+int compare_settle_window(const ViewSettings *settings, char **files, uint64_t usual_us,
+                          uint64_t earlier_us, ViewSettings *ret) {
+    uint64_t since, until, span, window;
+    int r;
+
+    *ret = *settings;
+    if (!*files || settings->since.set || settings->until.set)
+        return STATUS_OK;
+    r = compare_span(files, &since, &until);
+    if (r < 0)
+        return r == -ECANCELED ? STATUS_FAILED : STATUS_OK;
+    span = until - since;
+    window = usual_us > 0 ? MIN(usual_us, span) : span;
+    if (earlier_us > 0)
+        window = MIN(window, earlier_us);
+    else
+        window = MIN(window, span / 2);
+    if (settings->last.set)
+        window = settings->last.us;
+    ret->last = (OptionTimestamp){};
+    ret->since = (OptionTimestamp){.set = true, .us = until - MIN(window, until - 1)};
+    ret->until = (OptionTimestamp){.set = true, .us = until};
+    return STATUS_OK;
+}
+
 int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
                          const ViewRequest *request, const View *after, uint64_t shift_us,
                          View *ret) {
     ViewSettings earlier = *settings;
     ViewRequest r = *request;
+    bool is_settled = settings->since.set && settings->until.set;
+    uint64_t since = is_settled ? settings->since.us : after->since_us,
+             until = is_settled ? settings->until.us : after->until_us;
 
     if (shift_us == 0)
-        shift_us = after->until_us - after->since_us;
-    if (after->until_us == 0 || after->since_us <= shift_us)
+        shift_us = until - since;
+    if (after->until_us == 0 || since <= shift_us)
         return complain(STATUS_USAGE, "The recording does not have the time of day of its samples, "
                                       "so nothing earlier can be found in it; give two "
                                       "recordings.");
     r.may_be_nothing = r.may_be_absent = true;
     earlier.last = (OptionTimestamp){};
-    earlier.since = (OptionTimestamp){.set = true, .us = after->since_us - shift_us};
-    earlier.until = (OptionTimestamp){.set = true, .us = after->until_us - shift_us};
+    earlier.since = (OptionTimestamp){.set = true, .us = since - shift_us};
+    earlier.until = (OptionTimestamp){.set = true, .us = until - shift_us};
     return view_load(c, &earlier, files, &r, ret);
 }
 

@@ -16,6 +16,13 @@ typedef struct Baseline {
 /* Field: Baseline. "yesterday", a span like "1h", or a recording. */
 int option_baseline(const Option *option, const char *argument, void *field);
 
+/* Recordings that are one source, since --baseline or `changed` looks for an earlier window in all
+ * of them: copies the settings with a window that ends with the newest sample. It has the length of
+ * --last, else `usual_us`, else of all (0), but leaves `earlier_us` before it where there is as
+ * much. Without the time of day, or for a running profd, settings stay. An ExitStatus. */
+int compare_settle_window(const ViewSettings *settings, char **files, uint64_t usual_us,
+                          uint64_t earlier_us, ViewSettings *ret);
+
 /* Loads the window of `after` from the same source, `shift_us` earlier (0: right before it). An
  * ExitStatus; without samples there, *ret has no profile or an empty one. */
 int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,

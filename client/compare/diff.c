@@ -41,13 +41,16 @@ static void diff_work_done(DiffWork *work) {
 }
 
 static int diff_check(const Context *c, const DiffSettings *s, char **files) {
-    bool two = files[0] && files[1];
+    size_t n = 0;
 
-    if (two && s->baseline.is_given)
-        return complain(STATUS_USAGE, "Give two recordings, or one and --baseline.");
-    if (files[0] && !two && !s->baseline.is_given)
+    while (files[n])
+        n++;
+    if (n == 1 && !s->baseline.is_given)
         return complain(STATUS_USAGE, "Give what the recording is compared with: another one, or "
                                       "--baseline.");
+    if (n > 2 && !s->baseline.is_given)
+        return complain(STATUS_USAGE,
+                        "Give two recordings, or --baseline for what is earlier in all of them.");
     if (row_keys_hold(&s->view.by, PROFILE_TIME) || row_keys_hold(&s->view.by, PROFILE_EVENT))
         return complain(STATUS_USAGE,
                         "A comparison is of one event, over time; --by cannot have these keys.");
@@ -58,34 +61,59 @@ static int diff_check(const Context *c, const DiffSettings *s, char **files) {
     return STATUS_OK;
 }
 
-static ViewRequest diff_request(const DiffSettings *s) {
+static ViewRequest diff_request(const ViewSettings *view) {
     ViewRequest request = {.keys = profile_key_bit(PROFILE_TIME), .merges_unnamed = true};
-    uint64_t window_us = s->view.last.us;
+    uint64_t window_us = view->last.us;
 
-    if (s->view.since.set && s->view.until.set)
-        window_us = s->view.until.us - s->view.since.us;
+    if (view->since.set && view->until.set)
+        window_us = view->until.us - view->since.us;
     request.bucket_ns = compare_bucket_ns(window_us);
     return request;
 }
 
-/* The older side: the first of two recordings, that of --baseline, or an earlier window. */
-static int diff_load(DiffWork *work, char **files) {
-    const DiffSettings *s = work->settings;
-    char *first[] = {files[0], NULL}, *second[] = {files[0] ? files[1] : NULL, NULL};
-    char *baseline[] = {(char *)s->baseline.file, NULL};
-    char **after = second[0] ? second : first, **before = second[0] ? first : baseline;
-    ViewRequest request = diff_request(s);
-    int r, status = view_load(work->context, &s->view, after, &request, &work->after);
+/* Compares a window with an earlier one of the same source. */
+static int diff_load_windows(DiffWork *work, char **files) {
+    const Baseline *baseline = &work->settings->baseline;
+    ViewSettings view;
+    ViewRequest request;
+    int r,
+        status = compare_settle_window(&work->settings->view, files, 0, baseline->shift_us, &view);
 
+    if (status != STATUS_OK)
+        return status;
+    request = diff_request(&view);
+    status = view_load(work->context, &view, files, &request, &work->after);
     if (!work->after.profile)
         return status;
-    r = before[0] ? view_load(work->context, &s->view, before, &request, &work->before)
-                  : compare_load_earlier(work->context, &s->view, after, &request, &work->after,
-                                         s->baseline.shift_us, &work->before);
-    if (r == STATUS_NOT_FOUND && !before[0] && after[0] == NULL)
+    r = compare_load_earlier(work->context, &view, files, &request, &work->after,
+                             baseline->shift_us, &work->before);
+    if (r == STATUS_NOT_FOUND && !*files)
         return complain(r, "There is nothing to compare with: profd did not record the time of "
                            "the baseline.");
     return r != STATUS_OK ? r : status;
+}
+
+/* The older side is the recording of --baseline, or the first of two recordings. */
+static int diff_load_files(DiffWork *work, char **before, char **after) {
+    const ViewSettings *view = &work->settings->view;
+    ViewRequest request = diff_request(view);
+    int r, status = view_load(work->context, view, after, &request, &work->after);
+
+    if (!work->after.profile)
+        return status;
+    r = view_load(work->context, view, before, &request, &work->before);
+    return r != STATUS_OK ? r : status;
+}
+
+static int diff_load(DiffWork *work, char **files) {
+    const Baseline *baseline = &work->settings->baseline;
+    char *first[] = {files[0], NULL}, *of_option[] = {(char *)baseline->file, NULL};
+
+    if (baseline->file)
+        return diff_load_files(work, of_option, files);
+    if (!files[0] || baseline->is_given)
+        return diff_load_windows(work, files);
+    return diff_load_files(work, first, files + 1);
 }
 
 static int diff_compare_sides(DiffWork *work) {
@@ -337,14 +365,16 @@ static const Option diff_options[] = {
 const Command command_diff = {
     .name = "diff",
     .group = COMMAND_VIEW,
-    .arguments = "[[BEFORE] AFTER]",
-    .n_max = 2,
+    .arguments = "[[BEFORE] AFTER…]",
+    .n_max = UINT_MAX,
     .summary = "Show what grew and what shrank between two recordings or windows",
-    .notes = "BEFORE and AFTER are recordings. With one recording, --baseline names what it is "
-             "compared with. Without a recording it compares windows of the running profd: the "
-             "last five minutes, or that of the options, with the same time before.\n"
-             "A change is shown if it is more than chance. How much load varies anyway is seen in "
-             "both windows, and many rows are tested at once; both are taken into account.",
+    .notes =
+        "BEFORE and AFTER are recordings. With --baseline all recordings are AFTER, and it names "
+        "what they are compared with: another recording, or an earlier time in them, as in one "
+        "of yesterday. Without a recording it compares windows of the running profd: the "
+        "last five minutes, or that of the options, with the same time before.\n"
+        "A change is shown if it is more than chance. How much load varies anyway is seen in "
+        "both windows, and many rows are tested at once; both are taken into account.",
     .options = diff_options,
     .settings_size = sizeof(DiffSettings),
     .run = diff_run,

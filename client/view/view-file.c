@@ -53,7 +53,8 @@ static int view_file_scan_times(PdReader *reader, ViewClock *clock) {
     return r < 0 ? r : pd_reader_rewind(reader);
 }
 
-static int view_file_read_clock(ViewWork *work, PdReader *reader, ViewClock *clock) {
+/* `scans`: looks at all samples for their times if no feature has them. */
+static int view_file_read_clock(PdReader *reader, bool scans, ViewClock *clock) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
@@ -69,7 +70,7 @@ static int view_file_read_clock(ViewWork *work, PdReader *reader, ViewClock *clo
     clock->real_offset = env->clock_data_wall_ns - env->clock_data_clockid_ns;
     clock->first_ns = env->first_sample_time;
     clock->last_ns = env->last_sample_time;
-    if (clock->last_ns == 0 && work->settings->last.set)
+    if (clock->last_ns == 0 && scans)
         r = view_file_scan_times(reader, clock);
     if (r == 0 && env->has[PD_FEATURE_PROFD_COVERAGE])
         r = pd_coverage_copy(&env->coverage, &clock->coverage);
@@ -127,7 +128,9 @@ static void view_file_note_window(ViewWork *work, const ViewClock *clock) {
         since_us = MAX(since_us, s->since.us);
     if (s->until.set)
         until_us = MIN(until_us, s->until.us);
-    until_us = MAX(since_us, until_us);
+    /* One of several recordings may lie outside of the window. */
+    if (since_us >= until_us)
+        return;
     view->since_us = view->until_us > 0 ? MIN(view->since_us, since_us) : since_us;
     view->until_us = MAX(view->until_us, until_us);
 }
@@ -149,7 +152,8 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
         since_ns = end_ns - MIN(view_file_ns(s->last.us), end_ns);
     coverage->to_ns = MIN(coverage->to_ns, until_ns);
     coverage->from_ns = MAX(coverage->from_ns, since_ns);
-    coverage->to_ns = MAX(coverage->to_ns, coverage->from_ns);
+    if (coverage->from_ns >= coverage->to_ns)
+        return 0;
     pd_coverage_clip(coverage);
     work->is_partial |= !work->request->ignores_gaps && !pd_coverage_is_whole(coverage);
     r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
@@ -168,7 +172,7 @@ int view_file_read(ViewWork *work, const char *path) {
 
     if (status != STATUS_OK)
         return status;
-    r = view_file_read_clock(work, reader, &clock);
+    r = view_file_read_clock(reader, work->settings->last.set, &clock);
     if (r == 0)
         r = profile_builder_begin(work->builder, reader);
     if (r == 0) {
@@ -188,4 +192,22 @@ int view_file_read(ViewWork *work, const char *path) {
     view_file_note_window(work, &clock);
     work->is_partial |= recording_verdict(path, work->reader, NULL) != STATUS_OK;
     return STATUS_OK;
+}
+
+int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_until_us) {
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    _cleanup_(view_clock_done) ViewClock clock = {};
+    int r = strcmp(path, "-") == 0 ? -ENODATA : 0;
+
+    if (r == 0 && recording_open(path, &reader) != STATUS_OK)
+        return -ECANCELED;
+    if (r == 0)
+        r = view_file_read_clock(reader, true, &clock);
+    if (r == 0 && (!clock.real_known || clock.last_ns == 0))
+        r = -ENODATA;
+    if (r < 0)
+        return r;
+    *ret_since_us = (clock.first_ns + clock.real_offset) / NS_PER_US;
+    *ret_until_us = (clock.last_ns + clock.real_offset) / NS_PER_US + 1;
+    return 0;
 }

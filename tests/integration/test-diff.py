@@ -5,9 +5,11 @@ report, and a recording does not differ from itself."""
 
 import functools
 import os
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from profctl import as_json, ended, profctl  # noqa: E402
@@ -15,6 +17,7 @@ from workload import need_root  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 FOLDER = tempfile.TemporaryDirectory(prefix="profd-diff.")
+CLOCK_DATA = 29
 SPIN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: sum(range(1000))"
 
 
@@ -108,6 +111,39 @@ def what_changed_is_said_in_sentences():
     check(found[0]["text"] in " ".join(text.split()), text)
 
 
+def moved(path, days):
+    """A copy of a recording whose wall clock, a feature of it, is so many days earlier."""
+    with open(path, "rb") as f:
+        content = bytearray(f.read())
+    offset = struct.unpack_from("<Q", content, 40)[0] + struct.unpack_from("<Q", content, 48)[0]
+    flags = int.from_bytes(content[72:104], "little")
+    at = struct.unpack_from("<QQ", content, offset + 16 * bin(flags & ((1 << CLOCK_DATA) - 1)).count("1"))[0]
+    check(flags >> CLOCK_DATA & 1, "the recording has no wall clock")
+    wall = struct.unpack_from("<Q", content, at + 8)[0]
+    struct.pack_into("<Q", content, at + 8, wall - days * 86400 * 10**9)
+    with open(f"{path}.moved", "wb") as f:
+        f.write(content)
+    return f"{path}.moved"
+
+
+@test
+def recordings_of_yesterday_and_today_are_compared():
+    begin = time.time()
+    yesterday = moved(record("calm.data", f"{sys.executable} -c '{SPIN.format(2)}'"), 1)
+    today = record("today.data", f"{sys.executable} -c '{SPIN.format(2)}' & perl -e '$e = time + 3; 1 while time < $e'; wait")
+    # The one ended when the other one began: a window of this length has both.
+    window = f"--last={time.time() - begin:.0f}s"
+    done = as_json(profctl("changed", "--json=short", window, yesterday, today), "changed")
+    found = [change for change in done["changes"] if change.get("comm") == "perl"]
+    check(found and found[0]["against"] == "yesterday" and found[0]["now"] > 0, done)
+    for files in ((yesterday, today), (today, yesterday)):
+        done = diff("--baseline=yesterday", window, "--by=comm", *files)
+        perl = rows_by(done, "comm")["perl"]
+        equal(perl["samplesBefore"], 0)
+        check(perl["significant"], perl)
+        check(done["before"]["samples"] > 100 and done["after"]["samples"] > 100, done["before"])
+
+
 @test
 def a_page_shows_both_sides():
     page = os.path.join(FOLDER.name, "diff.html")
@@ -118,9 +154,10 @@ def a_page_shows_both_sides():
 
 @test
 def wrong_command_lines_are_explained():
-    for arguments in ((alone(),), ("--baseline=1h", alone(), joined()), ("--by=time", alone(), joined()), ("--output=x", alone(), joined())):
+    for arguments in ((alone(),), (alone(), joined(), alone()), ("--by=time", alone(), joined()), ("--output=x", alone(), joined())):
         ended(profctl("diff", *arguments), 2)
-    ended(profctl("changed", alone()), 5)
+    ended(profctl("changed", "--last=1h", alone()), 5)
+    ended(profctl("diff", "--baseline=1h", alone(), joined()), 5, "no samples in the window to compare with")
 
 
 main()
