@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-program.h"
+#include "symbol/kernel/kernel-find.h"
 #include "symbol/kernel/kernel-module.h"
 #include "symbol/table/stored-table.h"
 #include "test.h"
@@ -112,6 +113,51 @@ TEST(list_with_hidden_addresses_names_nothing) {
     CHECK_STREQ(made_look_up(&m, 0xffffffff9a000180, &options, &name), "0xffffffff9a000180");
     CHECK(name.naming != FRAME_NAMED);
 }
+
+/* -- vmlinux ---------------------------------------------------------------------------------- */
+
+static bool vmlinux_is_named(uint8_t id) {
+    FindOptions options = {.root = made_in(), .local_files = true};
+    ElfBuildId wanted = {.size = 20};
+    StoredTable table = {};
+    NameFound found;
+    NameBuild build;
+    bool is_named;
+
+    memset(wanted.bytes, id, 20);
+    name_build_init(&build, NAME_BY_START);
+    is_named = kernel_find(&options, &wanted, &build) == 0 &&
+               stored_table_make(&build, &table) == 0 &&
+               name_table_find(&table.names, 0x110, &found) &&
+               strcmp((const char *)found.name.data, "do_one") == 0 && found.start == 0x100;
+    name_build_done(&build);
+    stored_table_done(&table);
+    return is_named;
+}
+
+TEST(installed_vmlinux_names_the_kernel_of_its_build_id) {
+    static const char kernel[] =
+        ".text\n.globl _text\n_text: .skip 256\n.globl do_one\n.type do_one,@function\n"
+        "do_one: .skip 64\n.size do_one,.-do_one\n";
+    static const char *const places[] = {
+        "boot/vmlinux-$(uname -r)", "usr/lib/debug/boot/vmlinux-$(uname -r)",
+        "lib/modules/$(uname -r)/build/vmlinux",
+        "usr/lib/debug/.build-id/ee/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee.debug"};
+
+    made_write("kernel.s", kernel);
+    if (!made_run("as -o kernel.o kernel.s && ld -e _text -Ttext=0xffffffff81000000 "
+                  "--build-id=0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee -o vmlinux kernel.o"))
+        TEST_SKIP("there is no assembler or linker");
+    CHECK(!vmlinux_is_named(0xee));
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        CHECK(made_run("mkdir -p $(dirname %s) && cp vmlinux %s", places[i], places[i]));
+        CHECK(vmlinux_is_named(0xee));
+        CHECK(!vmlinux_is_named(0xef));
+        CHECK(made_run("rm %s", places[i]));
+    }
+}
+
+/* -- modules ---------------------------------------------------------------------------------- */
 
 static FrameMapping module_mapping(const char *name, uint64_t start, uint8_t id) {
     FrameMapping m = {.kind = FRAME_MODULE,

@@ -179,6 +179,9 @@ TEST(names_of_several_languages_are_demangled) {
     CHECK_STREQ(demangled("_RNvMNtCsj6gjteTz5uu_1b4deepINtB2_1WhE4spinB4_"),
                 "<b::deep::W<u8>>::spin");
     CHECK_STREQ(demangled("_D3std5stdio7writelnFZv"), "std.stdio.writeln()");
+    CHECK_STREQ(demangled("_D4shop5Order5priceMFiAyaZd"),
+                "shop.Order.price(int, immutable(char)[])");
+    CHECK_STREQ(demangled("_Dzzz"), "_Dzzz");
     CHECK_STREQ(demangled("_start"), "_start");
     CHECK_STREQ(demangled("_Zzzz"), "_Zzzz");
     CHECK_STREQ(demangled("main"), "main");
