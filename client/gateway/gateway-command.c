@@ -7,6 +7,7 @@
 
 #include "client/frame/figure.h"
 #include "client/gateway/gateway-view.h"
+#include "client/remote/remote.h"
 #include "client/remote/reply.h"
 #include "protocol/value.h"
 #include "util/clock.h"
@@ -84,7 +85,7 @@ static int gateway_exit_status(const json_t *status, GatewayLife life, bool chec
 }
 
 static int gateway_print_json(Context *c, json_t *status, GatewayLife life) {
-    if (json_object_set_new(status, "state", json_string(gateway_life_names[life])) < 0)
+    if (json_object_set_new(status, "state", remote_word(gateway_life_names[life])) < 0)
         return complain(STATUS_FAILED, "Failed to print the state: %s.", strerror(ENOMEM));
     return reply_print(c, status);
 }

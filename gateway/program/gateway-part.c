@@ -12,7 +12,7 @@ static void gateway_part_on_interval(void *userdata, Interval *interval) {
     Gateway *gateway = userdata;
 
     for (size_t i = 0; i < gateway->n_slots; i++)
-        destination_offer(gateway->slots[i].destination, interval);
+        gateway_slot_offer(&gateway->slots[i], interval);
 }
 
 static void gateway_part_on_status(void *userdata, GatewayStatus *ret) {
@@ -34,28 +34,21 @@ int gateway_begin_source(Gateway *gateway) {
 }
 
 int gateway_add_slot(Gateway *gateway, const char *name) {
-    GatewaySlot *slot = &gateway->slots[gateway->n_slots];
-    const DestinationOptions options = {.config = gateway_config_send(gateway->config, name),
-                                        .gateway = gateway->config,
+    const GatewaySlotOptions options = {.config = gateway->config,
+                                        .name = name,
                                         .state_folder = gateway->options.state,
                                         .loop = gateway->loop,
                                         .transport = gateway->transport,
                                         .source = gateway->source};
-    int r = destination_new(&options, &slot->destination);
+    int r = gateway_slot_begin(&gateway->slots[gateway->n_slots], &options);
 
     if (r < 0)
         return log_struct(
             LOG_LEVEL_ERROR, r,
             LOG_FIELDS({"PROFD_EVENT", "gateway-destination-failed"}, {"PROFD_DESTINATION", name}),
             "Failed to set up destination '%s', going on without it: %m", name);
-    slot->config = gateway_config_ref(gateway->config);
     gateway->n_slots++;
     return 0;
-}
-
-void gateway_free_slot(GatewaySlot *slot) {
-    slot->destination = destination_free(slot->destination);
-    slot->config = gateway_config_free(slot->config);
 }
 
 int gateway_begin_listen(Gateway *gateway) {
@@ -104,7 +97,7 @@ int gateway_begin(Gateway *gateway) {
 void gateway_end(Gateway *gateway) {
     gateway_end_listen(gateway);
     for (size_t i = 0; i < gateway->n_slots; i++)
-        gateway_free_slot(&gateway->slots[i]);
+        gateway_slot_end(&gateway->slots[i]);
     gateway->n_slots = 0;
     gateway->source = source_free(gateway->source);
     gateway->status_timer = loop_source_free(gateway->status_timer);

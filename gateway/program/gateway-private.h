@@ -6,16 +6,10 @@
 #include "listen/listen.h"
 #include "loop/loop.h"
 #include "program/gateway-option.h"
-#include "send/destination.h"
+#include "program/gateway-slot.h"
 #include "send/transport.h"
 #include "source/source.h"
 #include "status/status.h"
-
-/* A destination, and the configuration that it borrows. */
-typedef struct GatewaySlot {
-    GatewayConfig *config;
-    Destination *destination;
-} GatewaySlot;
 
 typedef struct Gateway {
     GatewayOptions options;
@@ -41,7 +35,6 @@ int gateway_begin_source(Gateway *gateway);
 int gateway_begin_listen(Gateway *gateway);
 void gateway_end_listen(Gateway *gateway);
 int gateway_add_slot(Gateway *gateway, const char *name);
-void gateway_free_slot(GatewaySlot *slot);
 
 /* In gateway-reload.c: reads the configuration again. A negative errno: it was refused and logged,
  * and nothing has changed. */

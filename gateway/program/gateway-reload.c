@@ -29,12 +29,13 @@ static void gateway_reload_remove_slots(Gateway *gateway, const GatewayConfig *n
         GatewaySlot slot = gateway->slots[i];
         DestinationStatus status;
 
-        destination_status(slot.destination, &status);
+        gateway_slot_status(&slot, &status);
         if (gateway_config_same_send(slot.config, new, status.name))
             gateway->slots[kept++] = slot;
         else
-            gateway_free_slot(&slot);
+            gateway_slot_end(&slot);
     }
+    memset(&gateway->slots[kept], 0, (gateway->n_slots - kept) * sizeof(gateway->slots[0]));
     gateway->n_slots = kept;
 }
 
@@ -42,7 +43,7 @@ static bool gateway_reload_has_slot(const Gateway *gateway, const char *name) {
     for (size_t i = 0; i < gateway->n_slots; i++) {
         DestinationStatus status;
 
-        destination_status(gateway->slots[i].destination, &status);
+        gateway_slot_status(&gateway->slots[i], &status);
         if (strcmp(status.name, name) == 0)
             return true;
     }

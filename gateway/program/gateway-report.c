@@ -29,7 +29,7 @@ void gateway_status(Gateway *gateway, GatewayStatus *ret) {
     status_measure(ret);
     source_status(gateway->source, &ret->source);
     for (size_t i = 0; i < gateway->n_slots; i++)
-        destination_status(gateway->slots[i].destination, &ret->sends[i]);
+        gateway_slot_status(&gateway->slots[i], &ret->sends[i]);
     if (gateway->listen)
         listen_counts(gateway->listen, &counts);
     ret->scrapes = counts.scrapes;

@@ -76,25 +76,10 @@ static int destination_tenant(Destination *destination, const SendConfig *config
     return n < 0 || (size_t)n >= sizeof(destination->tenant) ? -ENAMETOOLONG : 0;
 }
 
-/* `names` by spaces. */
-static bool destination_is_named(const char *names, const char *name) {
-    size_t n = strlen(name);
-
-    while (*names) {
-        size_t length = strcspn(names, " ");
-
-        if (length == n && memcmp(names, name, n) == 0)
-            return true;
-        names += length;
-        names += strspn(names, " ");
-    }
-    return false;
-}
-
 static void destination_rules(Destination *destination, const GatewayConfig *gateway,
                               const char *name) {
     for (size_t i = 0; i < gateway->n_rules; i++)
-        if (!gateway->rules[i].sends[0] || destination_is_named(gateway->rules[i].sends, name))
+        if (gateway_rule_is_for(&gateway->rules[i], name))
             destination->rules[destination->n_rules++] = gateway->rules[i].rule;
 }
 
