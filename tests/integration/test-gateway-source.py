@@ -122,7 +122,8 @@ def window_of_the_past_is_the_interval_that_was_live():
     equal(len(windows), INTERVALS, f"windows: {Run.lines}")
     for before, again in zip(live, windows):
         equal(again[1:6], before[1:6])
-        check(again[6:] == before[6:], f"series differ: {set(again[6:]) ^ set(before[6:])}")
+        check(again[6:] == before[6:],
+              f"live alone: {set(before[6:]) - set(again[6:])}, in the window alone: {set(again[6:]) - set(before[6:])}")
 
 
 @test
