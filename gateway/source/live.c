@@ -26,6 +26,8 @@
 enum { STACKS_MAX = 512 << 10, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 8000, BEHIND_MAX = 6 };
 
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
+/* How long a complete interval waits for the main thread to take those before it. */
+#define ROOM_NS (2 * NS_PER_SECOND)
 
 struct Live {
     LiveOptions options;
@@ -42,7 +44,7 @@ struct Live {
 
     /* Of both, under the lock. */
     pthread_mutex_t lock;
-    pthread_cond_t stopped;
+    pthread_cond_t changed; /* it must stop, or an interval was taken */
     bool stop;
     Interval *waiting[LIVE_WAITING_MAX];
     size_t n_waiting;
@@ -61,7 +63,7 @@ int live_new(const LiveOptions *options, Live **ret) {
     (void)pthread_mutex_init(&live->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&live->stopped, &attributes);
+    (void)pthread_cond_init(&live->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     *ret = live;
     return 0;
@@ -76,17 +78,20 @@ static bool live_must_stop(Live *live) {
     return stop;
 }
 
+static struct timespec live_moment(uint64_t monotonic_ns) {
+    return (struct timespec){.tv_sec = (time_t)(monotonic_ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(monotonic_ns % NS_PER_SECOND)};
+}
+
 /* Waits before it connects again, each time twice as long, until it is stopped. */
 static void live_pause(Live *live) {
-    uint64_t end_ns = clock_monotonic_ns() + live->pause_ms * NS_PER_MS;
-    struct timespec end = {.tv_sec = (time_t)(end_ns / NS_PER_SECOND),
-                           .tv_nsec = (long)(end_ns % NS_PER_SECOND)};
+    struct timespec end = live_moment(clock_monotonic_ns() + live->pause_ms * NS_PER_MS);
     int r = 0;
 
     live->pause_ms = MIN(live->pause_ms * 2, (unsigned)PAUSE_MAX_MS);
     (void)pthread_mutex_lock(&live->lock);
     while (!live->stop && r == 0)
-        r = pthread_cond_timedwait(&live->stopped, &live->lock, &end);
+        r = pthread_cond_timedwait(&live->changed, &live->lock, &end);
     (void)pthread_mutex_unlock(&live->lock);
 }
 
@@ -100,11 +105,21 @@ static void live_set_problem(Live *live, const char *problem) {
 
 /* -- cutting --------------------------------------------------------------------------------- */
 
+/* Waits for room for one more; the caller holds the lock. */
+static void live_wait_for_room(Live *live) {
+    struct timespec end = live_moment(clock_monotonic_ns() + ROOM_NS);
+    int r = 0;
+
+    while (!live->stop && live->n_waiting == LIVE_WAITING_MAX && r == 0)
+        r = pthread_cond_timedwait(&live->changed, &live->lock, &end);
+}
+
 /* Hands an interval over, or drops it where nobody takes them. Takes the interval over. */
 static void live_hand_over(Live *live, Interval *interval) {
     static const uint64_t one = 1;
 
     (void)pthread_mutex_lock(&live->lock);
+    live_wait_for_room(live);
     live->status.until_ns = interval->until_ns;
     live->status.intervals++;
     live->status.samples += interval->profile->samples;
@@ -128,6 +143,7 @@ Interval *live_take(Live *live) {
         interval = live->waiting[0];
         live->n_waiting--;
         memmove(live->waiting, live->waiting + 1, live->n_waiting * sizeof(*live->waiting));
+        (void)pthread_cond_signal(&live->changed);
     }
     (void)pthread_mutex_unlock(&live->lock);
     return interval;
@@ -302,7 +318,7 @@ Live *live_free(Live *live) {
         return NULL;
     (void)pthread_mutex_lock(&live->lock);
     live->stop = true;
-    (void)pthread_cond_signal(&live->stopped);
+    (void)pthread_cond_signal(&live->changed);
     (void)pthread_mutex_unlock(&live->lock);
     source_link_break(&live->link);
     if (live->is_running)
@@ -310,7 +326,7 @@ Live *live_free(Live *live) {
     for (size_t i = 0; i < live->n_waiting; i++)
         interval_unref(live->waiting[i]);
     source_link_done(&live->link);
-    (void)pthread_cond_destroy(&live->stopped);
+    (void)pthread_cond_destroy(&live->changed);
     (void)pthread_mutex_destroy(&live->lock);
     free(live);
     return NULL;

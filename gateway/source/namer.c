@@ -101,7 +101,6 @@ static void namer_limit(Namer *namer) {
     if (costs.bytes <= TABLE_BYTES_MAX && costs.mappings <= MAPPINGS_MAX)
         return;
     namer->resolver = symbol_resolver_free(namer->resolver);
-    (void)malloc_trim(0);
 }
 
 static int namer_name(Namer *namer, const Profile *profile, FrameNames *names) {
@@ -135,6 +134,8 @@ int namer_make(Namer *namer, Profile *profile, uint64_t since_ns, uint64_t until
         else
             *ret = interval;
     }
+    /* Reading the symbols of a file for the first time takes much memory for a moment. */
+    (void)malloc_trim(0);
     (void)pthread_mutex_unlock(&namer->lock);
     return r;
 }
