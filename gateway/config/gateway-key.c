@@ -62,7 +62,7 @@ static const ConfigKey keys[] = {
     { "Send",    "Region",          "us-east-1", "the name of a region",                                     gateway_parse_word,       0,      0,          OF_S(region)                  },
     { "Send",    "KeyTemplate",     "%H/%Y/%m/%d/%N-%T.perf.data", "a path with %H, %N, %T, %Y, %m, %d, %h, %M and %S", gateway_parse_word,       0,      0,          OF_S(key_template)            },
     { "Send",    "Content",         "recordings", "recordings or snapshots",                                 gateway_parse_content,    0,      0,          OF_S(content)                 },
-    { "Send",    "ObjectIntervalSec", "10min",   "a time span from 1min to 1d",                              config_parse_span,        MIN1,   DAY,        OF_S(object_interval_ns)      },
+    { "Send",    "ObjectIntervalSec", "10min",   "a time span from 1s to 1d",                                config_parse_span,        S,      DAY,        OF_S(object_interval_ns)      },
 };
 /* clang-format on */
 
