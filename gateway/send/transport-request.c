@@ -218,6 +218,22 @@ static CURLcode transport_request_callbacks(TransportRequest *request, const cha
     return r;
 }
 
+/* An access key may hold colons, as those of Swift do, and a secret none. */
+static int transport_request_sign(TransportRequest *request, const char *sigv4, Secret *secret) {
+    char *colon = strrchr(secret->text, ':');
+    CURLcode code = CURLE_OK;
+
+    if (!colon || colon == secret->text || !colon[1])
+        return -EINVAL;
+    *colon = '\0';
+    REQUEST_SET(code, request->easy, CURLOPT_AWS_SIGV4, sigv4);
+    REQUEST_SET(code, request->easy, CURLOPT_USERNAME, secret->text);
+    REQUEST_SET(code, request->easy, CURLOPT_PASSWORD, colon + 1);
+    /* A header "Expect:" without a value would be signed, and no store takes that. */
+    REQUEST_SET(code, request->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+    return code == CURLE_OK ? 0 : -ENOMEM;
+}
+
 /* libcurl keeps what it is given for as long as the request lives. */
 static int transport_request_authorize(TransportRequest *request, const TransportOptions *options) {
     _cleanup_(secret_done) Secret secret = {};
@@ -226,14 +242,9 @@ static int transport_request_authorize(TransportRequest *request, const Transpor
 
     if (r < 0 || !secret.text[0])
         return r;
-    if (options->sigv4) {
-        if (!secret.is_basic)
-            return -EINVAL;
-        REQUEST_SET(code, request->easy, CURLOPT_AWS_SIGV4, options->sigv4);
-        REQUEST_SET(code, request->easy, CURLOPT_USERPWD, secret.text);
-        /* A header "Expect:" without a value would be signed, and no store takes that. */
-        REQUEST_SET(code, request->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
-    } else if (secret.is_basic) {
+    if (options->sigv4)
+        return transport_request_sign(request, options->sigv4, &secret);
+    if (secret.is_basic) {
         REQUEST_SET(code, request->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
         REQUEST_SET(code, request->easy, CURLOPT_USERPWD, secret.text);
     } else {
