@@ -38,6 +38,7 @@ class Scene:
     """One recorder and a load, for all tests."""
 
     stack = folder = daemon = None
+    has_large = False
 
     @classmethod
     def get(cls):
@@ -213,10 +214,16 @@ def snapshot(name, of="raw", seconds=2):
     check("Saved" in done.stderr, f"profctl snapshot: {done.stderr}")
 
 
+def need_large():
+    """A snapshot of more than one part, made once."""
+    if not Scene.get().has_large:
+        snapshot("large")
+        Scene.has_large = True
+
+
 @test
 def large_snapshot_is_uploaded_in_parts():
-    Scene.get()
-    snapshot("large")
+    need_large()
     with Bucket() as bucket, Gateway(bucket, "parts", content="snapshots") as gateway:
         bucket.fail("PUT", words="partNumber=2", times=2, status=500)
         key = wait_objects(bucket, 1, gateway)[0]
@@ -233,7 +240,7 @@ def large_snapshot_is_uploaded_in_parts():
 
 @test
 def multipart_upload_that_fails_is_aborted():
-    Scene.get()
+    need_large()
     with Bucket() as bucket:
         bucket.fail("PUT", words="partNumber=2", times=1, status=403, code="AccessDenied")
         bucket.fail("POST", words="uploadId", times=1, status=200, code="InternalError")
@@ -246,7 +253,7 @@ def multipart_upload_that_fails_is_aborted():
 
 @test
 def killed_gateway_leaves_no_multipart_upload():
-    Scene.get()
+    need_large()
     with Bucket() as bucket:
         for method, words in (("POST", "uploads="), ("PUT", "partNumber=2"), ("POST", "uploadId=")):
             bucket.fail(method, words=words, sleep=2, status=500)
@@ -268,7 +275,7 @@ def killed_gateway_leaves_no_multipart_upload():
 
 @test
 def snapshots_are_uploaded_once():
-    Scene.get()
+    need_large()
     snapshot("first", of="default")
     with Bucket() as bucket:
         with Gateway(bucket, "once", content="snapshots") as gateway:
