@@ -95,9 +95,13 @@ static void s3_destination_init(S3Destination *self, const S3DestinationOptions 
 }
 
 int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret) {
-    _cleanup_(s3_destination_freep) S3Destination *self = calloc(1, sizeof(*self));
-    int r;
+    _cleanup_(s3_destination_freep) S3Destination *self = NULL;
+    const char *problem;
+    int r = s3_destination_check(options->config, &problem);
 
+    if (r < 0)
+        return r;
+    self = calloc(1, sizeof(*self));
     if (!self)
         return -ENOMEM;
     s3_destination_init(self, options);
