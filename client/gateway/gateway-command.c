@@ -79,8 +79,12 @@ static GatewayLife gateway_life(const json_t *status, uint64_t now_us) {
 }
 
 static int gateway_exit_status(const json_t *status, GatewayLife life, bool check) {
-    if (life != GATEWAY_RUNNING)
-        return life == GATEWAY_GONE ? STATUS_NOT_RUNNING : STATUS_TIMED_OUT;
+    if (life == GATEWAY_GONE)
+        return complain(STATUS_NOT_RUNNING, "profd-gateway is not running; it ended without being "
+                                            "asked to, see 'journalctl -u profd-gateway'.");
+    if (life == GATEWAY_STALE)
+        return complain(STATUS_TIMED_OUT, "profd-gateway has not written its state for long; its "
+                                          "watchdog restarts it if it hangs.");
     return check && gateway_view_is_degraded(status) ? STATUS_DEGRADED : STATUS_OK;
 }
 

@@ -74,6 +74,9 @@ static int gateway_lock_state(Gateway *gateway) {
         r = -errno;
     if (r == 0 && flock(gateway->lock_fd, LOCK_EX | LOCK_NB) < 0)
         r = -errno;
+    /* What is in the folders is of the other one then. */
+    if (r < 0)
+        closep(&gateway->lock_fd);
     if (r == -EWOULDBLOCK)
         return log_error(r, "Another profd-gateway uses '%s', name another folder with --state",
                          folder);
