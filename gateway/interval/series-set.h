@@ -3,8 +3,16 @@
 
 /* Distinct sets of labels and their samples: equal sets of one event are one series. */
 
-#include "interval/series.h"
+#include "label/label-set.h"
 #include "util/hash-index.h"
+
+enum { SERIES_MAX = 8192 };
+
+typedef struct Series {
+    LabelSet labels; /* always with host, service_name and event */
+    uint32_t event;  /* of the profile */
+    uint64_t samples, period;
+} Series;
 
 /* A zeroed set is valid and empty. */
 typedef struct SeriesSet {

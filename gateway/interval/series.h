@@ -19,18 +19,10 @@
  */
 
 #include "interval/interval.h"
-#include "label/label-set.h"
+#include "interval/series-set.h"
 #include "label/relabel.h"
 
 #define SERIES_NONE UINT32_MAX /* a rule drops it */
-
-enum { SERIES_MAX = 8192 };
-
-typedef struct Series {
-    LabelSet labels; /* always with host, service_name and event */
-    uint32_t event;  /* of the profile */
-    uint64_t samples, period;
-} Series;
 
 typedef struct SeriesList {
     uint32_t *of_label; /* the series of each label of the profile, or SERIES_NONE */
