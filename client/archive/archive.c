@@ -197,7 +197,7 @@ static bool archive_streams(const void *settings, char **arguments) {
 
 /* clang-format off */
 static const Option archive_options[] = {
-    {'o', "output",  "FILE", "Write to FILE, by default that of the recording with .tar.gz, or for - to stdout", option_string, offsetof(ArchiveSettings, output)},
+    {'o', "output",  "FILE", "Write to FILE, by default the name of the recording with .tar.gz; - is stdout", option_string, offsetof(ArchiveSettings, output)},
     {'f', "force",   NULL,   "Replace the archive if it exists", option_flag, offsetof(ArchiveSettings, force)},
     {0,   "reduced", NULL,   "Pack what names the code instead of whole files, which is smaller", option_flag, offsetof(ArchiveSettings, reduced)},
     {},

@@ -275,7 +275,7 @@ const Command command_changed = {
     .summary = "Say what changed in the last minutes, in a few sentences",
     .notes = "It compares the load of the last five minutes, or of the window of the options, with "
              "the same time before and with the same time of yesterday, by unit and by function. "
-             "What differs by no more than chance is left out.\n"
+             "It leaves out what chance explains.\n"
              "Several recordings are one source: one of today and one of yesterday. The window "
              "ends with their newest sample; of short recordings it is the second half.",
     .options = changed_options,

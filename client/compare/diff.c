@@ -373,8 +373,9 @@ const Command command_diff = {
         "what they are compared with: another recording, or an earlier time in them, as in one "
         "of yesterday. Without a recording it compares windows of the running profd: the "
         "last five minutes, or that of the options, with the same time before.\n"
-        "A change is shown if it is more than chance. How much load varies anyway is seen in "
-        "both windows, and many rows are tested at once; both are taken into account.",
+        "It shows a row if chance does not explain its change. The test knows how much the load "
+        "varies within both windows, and that many rows are tested at once; see CHANGE AND CHANCE "
+        "in profctl(1).",
     .options = diff_options,
     .settings_size = sizeof(DiffSettings),
     .run = diff_run,

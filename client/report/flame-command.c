@@ -117,7 +117,7 @@ static void flame_settings_done(void *settings) {
 static const Option flame_options[] = {
     {0,   "svg",        NULL, "Write a picture without a script", option_flag, offsetof(FlameSettings, svg)},
     {0,   "folded",     NULL, "Write folded text, as profctl folded does", option_flag, offsetof(FlameSettings, folded)},
-    {0,   "icicle",     NULL, "Begin with callers on top", option_flag, offsetof(FlameSettings, icicle)},
+    {0,   "icicle",     NULL, "Start with callers on top", option_flag, offsetof(FlameSettings, icicle)},
     {0,   "by-address", NULL, "Keep code of one function at different addresses apart", option_flag, offsetof(FlameSettings, by_address)},
     PICTURE_OPTIONS(FlameSettings, picture)
     VIEW_OPTIONS(FlameSettings, view)

@@ -12,7 +12,7 @@ typedef struct PictureOptions {
 
 /* clang-format off */
 #define PICTURE_OPTIONS(type, member) \
-    {'o', "output", "FILE", "Write to FILE, or for - to stdout", option_string, offsetof(type, member.output)}, \
+    {'o', "output", "FILE", "Write to FILE; - is stdout", option_string, offsetof(type, member.output)}, \
     {'f', "force",  NULL,   "Replace FILE if it exists", option_flag, offsetof(type, member.force)},
 /* clang-format on */
 

@@ -44,6 +44,18 @@ static int report_print_event(const Report *report, uint32_t event) {
                                   : report_print_table(report, event);
 }
 
+/* Each event has rings of its own, so one may have lost samples and another one none. */
+static void report_put_event_counts(Buffer *out, const ProfileEvent *event) {
+    text_puts(out, ", ");
+    figure_count(out, event->samples);
+    text_puts(out, event->samples == 1 ? " sample" : " samples");
+    if (event->lost > 0) {
+        text_puts(out, ", ");
+        figure_count(out, event->lost);
+        text_puts(out, " lost");
+    }
+}
+
 static int report_print_text(Report *report) {
     const Profile *p = report->view->profile;
     Buffer *out = &report->context->out.buffer;
@@ -61,6 +73,7 @@ static int report_print_text(Report *report) {
         if (several && !report->context->no_legend) {
             text_puts(out, "\nEvent ");
             text_escape(out, view_event_name(report->view, i));
+            report_put_event_counts(out, &p->events[i]);
             text_puts(out, ":\n");
         }
         status = report_print_event(report, i);
@@ -152,7 +165,7 @@ static void report_settings_done(void *settings) {
 static const Option report_options[] = {
     VIEW_BY_OPTIONS(ReportSettings, view)
     {0,   "tree",          "callers|callees", "Show under each row what calls it, or what it calls", option_choice, offsetof(ReportSettings, tree)},
-    {0,   "sort",          "self|total|name", "Sort by own samples (default), by those with what was called, or by name", option_choice, offsetof(ReportSettings, sort)},
+    {0,   "sort",          "self|total|name", "Sort by SELF (default), by TOTAL, or by name", option_choice, offsetof(ReportSettings, sort)},
     {0,   "percent-limit", "PERCENT", "Leave out rows below this share, by default 0.1, with --tree 0.5", report_option_limit, 0},
     {0,   "addresses",     NULL,      "Show code without a symbol by address, not as [FILE]", option_flag, offsetof(ReportSettings, addresses)},
     {0,   "csv",           NULL,      "Print comma-separated values", option_flag, offsetof(ReportSettings, csv)},
@@ -173,9 +186,9 @@ const Command command_report = {
         "input. Without FILE it shows what the running profd has recorded, by default the last "
         "five "
         "minutes.\n\n"
-        "SELF is the share of samples that were taken in a row, TOTAL that with what it called; "
-        "SAMPLES is the number behind SELF. Shares are of periods, as in perf report, unless "
-        "--count is given.\n\n"
+        "SELF is the share of samples that were taken in the row itself; TOTAL includes what it "
+        "called. SAMPLES is the number of samples behind SELF. Shares are computed from periods, "
+        "as in perf report, unless --count is given.\n\n"
         "Exit status: 8 when a part of the window is missing, 5 when no sample matches.",
     .options = report_options,
     .settings_size = sizeof(ReportSettings),

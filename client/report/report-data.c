@@ -111,11 +111,23 @@ static void report_json_row(const Report *report, const RowTable *rows, const Pr
     fields_u64(f, "totalPeriod", row->total_period);
 }
 
+static void report_json_events(const View *view, Fields *f) {
+    const Profile *p = view->profile;
+
+    for (size_t i = fields_begin_list(f, "events"); fields_next(f, i, p->n_events); i++) {
+        fields_bytes(f, "name", view_event_name(view, (uint32_t)i));
+        fields_u64(f, "samples", p->events[i].samples);
+        fields_u64(f, "period", p->events[i].period);
+        fields_u64(f, "lost", p->events[i].lost);
+    }
+}
+
 static void report_json_facts(const View *view, Fields *f) {
     const Profile *p = view->profile;
 
     fields_u64(f, "total", p->samples);
     fields_u64(f, "lost", p->lost);
+    report_json_events(view, f);
     fields_u64(f, "leftOut", p->left_out);
     fields_u64(f, "folded", p->folded);
     if (view->until_us > 0) {

@@ -176,7 +176,7 @@ static void top_settings_done(void *settings) {
 /* clang-format off */
 static const Option top_options[] = {
     VIEW_BY_OPTIONS(TopSettings, view)
-    {0,   "sort",    "self|total|name", "Sort by own samples (default), by those with what was called, or by name", option_choice, offsetof(TopSettings, sort)},
+    {0,   "sort",    "self|total|name", "Sort by SELF (default), by TOTAL, or by name", option_choice, offsetof(TopSettings, sort)},
     {0,   "last",    "SPAN",    "The window to begin with, by default 10s; w and W change it", option_span, offsetof(TopSettings, view.last)},
     {'s', "session", "SESSION", "Session of the running profd, by default 'default'", option_string, offsetof(TopSettings, view.session)},
     VIEW_FILTER_OPTIONS(TopSettings, view)

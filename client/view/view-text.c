@@ -43,6 +43,14 @@ static void view_text_put_rate(Buffer *out, const ProfileEvent *event) {
     text_puts(out, event->by_period ? " of them" : " Hz");
 }
 
+static void view_text_put_count(Buffer *out, uint64_t n, const char *what) {
+    if (n == 0)
+        return;
+    text_puts(out, ", ");
+    figure_count(out, n);
+    text_puts(out, what);
+}
+
 static void view_text_put_samples(Buffer *out, const Profile *p) {
     size_t n = 0;
 
@@ -52,7 +60,7 @@ static void view_text_put_samples(Buffer *out, const Profile *p) {
         const ProfileEvent *event = &p->events[i];
         Bytes name = text_set_get(p->texts, event->name);
 
-        if (event->samples == 0)
+        if (event->samples == 0 && event->lost == 0)
             continue;
         text_puts(out, n++ == 0 ? " of " : ", ");
         buffer_append(out, name.data, name.size);
@@ -60,17 +68,10 @@ static void view_text_put_samples(Buffer *out, const Profile *p) {
         if (event->samples < p->samples) {
             text_puts(out, " (");
             figure_count(out, event->samples);
+            view_text_put_count(out, event->lost, " lost");
             text_puts(out, ")");
         }
     }
-}
-
-static void view_text_put_count(Buffer *out, uint64_t n, const char *what) {
-    if (n == 0)
-        return;
-    text_puts(out, ", ");
-    figure_count(out, n);
-    text_puts(out, what);
 }
 
 static void view_text_put_sentence(Buffer *out, const View *view) {

@@ -55,7 +55,7 @@ typedef struct ViewSettings {
 /* Rows of options; `type` is the struct of the command's settings, `member` its ViewSettings. */
 #define VIEW_WINDOW_OPTIONS(type, member) \
     {0,   "last",    "SPAN",    "The last SPAN, as 60s or '1h 30min'; of a running profd by default 5min", option_span, offsetof(type, member.last)}, \
-    {'S', "since",   "TIME",    "Begin of the window: '2026-11-21 10:00', -5min, today; see profctl(1)", option_timestamp, offsetof(type, member.since)}, \
+    {'S', "since",   "TIME",    "Start of the window: '2026-11-21 10:00', -5min, today; see profctl(1)", option_timestamp, offsetof(type, member.since)}, \
     {'U', "until",   "TIME",    "End of the window", option_timestamp, offsetof(type, member.until)}, \
     {'s', "session", "SESSION", "Session of the running profd, by default 'default'", option_string, offsetof(type, member.session)},
 #define VIEW_FILTER_OPTIONS(type, member) \
@@ -68,17 +68,19 @@ typedef struct ViewSettings {
     {'C', "cpu",     "CPU,…",   "Only samples of these CPUs, as 0-3,8", option_numbers, offsetof(type, member.selected.cpus)}, \
     {0,   "dso",     "FILE,…",  "Only samples taken in these programs and libraries; * and ? match", option_words, offsetof(type, member.dsos)}, \
     {0,   "symbol",  "NAME,…",  "Only samples taken in these functions; * and ? match", option_words, offsetof(type, member.symbols)},
+#define VIEW_LINE_OPTIONS(type, member) \
+    {0,   "srcline", "FILE[:LINE],…", "Only samples taken in these source lines; this takes long", option_words, offsetof(type, member.srclines)},
 #define VIEW_WEIGHT_OPTIONS(type, member) \
-    {0,   "count",   NULL,      "Weigh by the number of samples", view_option_count, offsetof(type, member.weight)}, \
-    {0,   "period",  NULL,      "Weigh by the periods of the samples, as nanoseconds or cycles", view_option_period, offsetof(type, member.weight)},
+    {0,   "count",   NULL,      "Compute shares from the number of samples", view_option_count, offsetof(type, member.weight)}, \
+    {0,   "period",  NULL,      "Compute shares from the periods of the samples, as nanoseconds or cycles", view_option_period, offsetof(type, member.weight)},
 #define VIEW_NAME_OPTIONS(type, member) \
-    {0,   "srcline", "FILE[:LINE],…", "Only samples taken in these lines of the source, which takes long", option_words, offsetof(type, member.srclines)}, \
-    {0,   "inline",  NULL,      "Show inlined functions too, which takes long", option_flag, offsetof(type, member.inlined)},
+    {0,   "inline",  NULL,      "Show inlined functions too; this takes long", option_flag, offsetof(type, member.inlined)},
 #define VIEW_BY_OPTIONS(type, member) \
     {0,   "by",      "KEY,…",   "Group by these keys: " VIEW_KEY_WORDS, view_option_by, offsetof(type, member.by)},
 #define VIEW_OPTIONS(type, member) \
     VIEW_WINDOW_OPTIONS(type, member) \
     VIEW_FILTER_OPTIONS(type, member) \
+    VIEW_LINE_OPTIONS(type, member) \
     VIEW_WEIGHT_OPTIONS(type, member) \
     VIEW_NAME_OPTIONS(type, member)
 /* clang-format on */

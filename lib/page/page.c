@@ -2,9 +2,11 @@
 #include "page/page.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "page/page-fold.h"
 #include "page/page-shell.h"
+#include "util/text.h"
 
 /*
  * The pages: each makes the tree of what it shows and writes it into the template. Which parts of
@@ -35,9 +37,23 @@ int page_flame_graph(const PageInput *input, const PageFlameOptions *options, Pa
     return r < 0 ? r : page_write_tree(&data, NULL, sink, arg);
 }
 
+/* The subtitle also says what this page alone has folded. */
+static int page_add_folded(const PageTree *tree, PageInput *input, Buffer *subtitle) {
+    if (tree->folded == 0)
+        return 0;
+    text_puts(subtitle, input->subtitle ? input->subtitle : "");
+    text_printf(subtitle,
+                "%son this page the rare stacks of %" PRIu64 " samples are folded into [other]",
+                subtitle->size > 0 ? "; " : "", tree->folded);
+    text_putc(subtitle, '\0');
+    input->subtitle = (const char *)subtitle->data;
+    return buffer_error(subtitle);
+}
+
 static int page_with_heat(const char *page, const PageInput *input, const PageIncident *incident,
                           PageSink sink, void *arg) {
     _cleanup_(page_tree_freep) PageTree *tree = NULL;
+    _cleanup_(buffer_done) Buffer subtitle = {};
     PageInput counts = *input;
     PageData data = {.page = page, .input = &counts, .heat = true};
     int r;
@@ -50,6 +66,8 @@ static int page_with_heat(const char *page, const PageInput *input, const PageIn
         r = page_tree_add(tree, &counts, false);
     if (r >= 0 && input->profile->n_cells > PAGE_HEAT_CELLS)
         r = page_tree_fold(tree, PAGE_HEAT_NODES);
+    if (r >= 0)
+        r = page_add_folded(tree, &counts, &subtitle);
     if (r >= 0)
         r = page_tree_sort(tree);
     data.tree = tree;

@@ -233,6 +233,31 @@ TEST(rare_stacks_fold_into_other) {
         CHECK(tree->cell_nodes[i] < 6);
 }
 
+TEST(a_heat_map_says_that_it_has_folded_rare_stacks) {
+    enum { STACKS = 90000, CELLS = (1 << 19) + 1 };
+    _cleanup_(made_profile_done) MadeProfile made = make_profile(profile_key_bit(PROFILE_TIME));
+    uint32_t mapping = make_mapping(&made, FRAME_USER, "/shop"), stack = STACK_ROOT;
+    _cleanup_(buffer_done) Buffer out = {};
+    PageInput input = input_of(&made);
+
+    make_label(&made)->values[PROFILE_TIME] = 0;
+    for (uint32_t i = 0; i < CELLS; i++) {
+        if (i < STACKS) {
+            char name[16];
+            uint32_t frame;
+
+            snprintf(name, sizeof(name), "f%u", i);
+            frame = make_frame(&made, mapping, i, FRAME_NAMED, name, NULL);
+            stack = make_stack(&made, 1, &frame);
+        }
+        make_cell(&made, stack, 1, 1);
+    }
+    CHECK_EQ(page_heat_map(&input, to_buffer, &out), 0);
+    buffer_append(&out, "", 1);
+    CHECK(strstr((const char *)out.data, "the rare stacks of "));
+    CHECK(strstr((const char *)out.data, " samples are folded into [other]"));
+}
+
 TEST(a_sink_that_fails_ends_the_page) {
     _cleanup_(made_profile_done) MadeProfile made = make_small(0, "work", FRAME_NAMED);
     PageInput input = input_of(&made);
