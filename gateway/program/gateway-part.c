@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdlib.h>
+
 #include "program/gateway-private.h"
 #include "util/log.h"
 
@@ -25,6 +27,7 @@ int gateway_begin_source(Gateway *gateway) {
                                    .session = config->session,
                                    .interval_ns = config->interval_ns,
                                    .inlines = config->inlines,
+                                   .cache_folder = getenv("CACHE_DIRECTORY"),
                                    .loop = gateway->loop,
                                    .on_interval = gateway_part_on_interval,
                                    .userdata = gateway};

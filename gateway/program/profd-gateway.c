@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -18,7 +19,7 @@
  * configuration has problems), 2 wrong usage.
  */
 
-enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
+enum { STATUS_FAILED = 1, STATUS_USAGE = 2, LARGE_BYTES = 64 << 10 };
 
 /* For the lint test that compares gateway.conf and its manual with the table. */
 static void profd_gateway_print_config_keys(void) {
@@ -45,6 +46,13 @@ static int profd_gateway_run(const GatewayOptions *options) {
     return r < 0 ? STATUS_FAILED : EXIT_SUCCESS;
 }
 
+/* The tables of a file's symbols are large for a moment: such memory goes back at once, and the
+ * threads do not keep some each. */
+static void profd_gateway_spare_memory(void) {
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+}
+
 int main(int argc, char **argv) {
     static const JournalProgram program = {.identifier = "profd-gateway",
                                            .event_id = gateway_event_id};
@@ -65,6 +73,7 @@ int main(int argc, char **argv) {
     journal_attach(&program);
     if (options.check_config)
         return profd_gateway_check_config(&options);
+    profd_gateway_spare_memory();
     (void)umask(0027);
     (void)signal(SIGPIPE, SIG_IGN);
     if (options.test)
