@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
-from tap import check, main, source_path, test  # noqa: E402
+from tap import check, equal, main, source_path, test  # noqa: E402
 
 OPTIONS = """*\t-h\t--help\t\tShow this help
 dump\t\t\tFILE\tShow every record
@@ -119,6 +119,24 @@ def complete(folder, options):
         write(folder, f"build/client/completion/{name}", said.stdout)
 
 
+GATEWAY_HELP = "  --help  show this\n"
+GATEWAY_KEYS = "Send\tShare\t100%\ta percentage\n"
+GATEWAY_CONF = "#[Send example]\n#Share=100%\n"
+GATEWAY_KEYS_PAGE = ".Sh X\n.Ss [Send NAME]\n.It Va Share Ns =\nThe default is 100%\n"
+GATEWAY_PAGE = ".It Fl -help\n"
+
+
+def write_gateway(folder, keys=GATEWAY_KEYS, conf=GATEWAY_CONF, keys_page=GATEWAY_KEYS_PAGE, page=GATEWAY_PAGE,
+                  completion=GATEWAY_HELP):
+    write(folder, "build/gateway/profd-gateway",
+          program([("--print-config-keys", keys), ("--help", GATEWAY_HELP)]), 0o755)
+    write(folder, "conf/gateway.conf", conf)
+    write(folder, "doc/gateway.conf.5", keys_page)
+    write(folder, "doc/profd-gateway.8", page)
+    for name in ("profd-gateway.bash", "_profd-gateway", "profd-gateway.fish"):
+        write(folder, f"build/gateway/{name}", completion)
+
+
 @contextlib.contextmanager
 def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, conf=CONF,
          keys_page=KEYS_PAGE, daemon_help=DAEMON_HELP, daemon_page=DAEMON_PAGE, events=EVENTS,
@@ -164,6 +182,22 @@ def sound_tables_pass():
         for script in ("manual.py", "config.py", "journal.py"):
             failed, said = failures(folder, script)
             check(not failed, said)
+
+
+@test
+def faults_in_tables_of_the_gateway_are_found():
+    with tree() as folder:
+        write_gateway(folder)
+        equal(failures(folder, "config.py")[0], set(), "what fails for a sound gateway")
+    for wanted, fault in (
+            ("configuration_files_show_every_key_with_its_default", {"conf": "#[Send example]\n#Share=50%\n"}),
+            ("configuration_files_show_every_key_with_its_default", {"keys": ""}),
+            ("pages_of_configuration_files_have_every_key", {"keys_page": ".Ss [Gateway]\n"}),
+            ("pages_of_daemons_have_every_option", {"page": ".It Fl -halp\n"}),
+            ("completions_of_daemons_have_every_option", {"completion": "--halp"})):
+        with tree() as folder:
+            write_gateway(folder, **fault)
+            check(wanted in failures(folder, "config.py")[0], f"{fault} is not found")
 
 
 @test
