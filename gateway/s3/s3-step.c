@@ -11,8 +11,6 @@
  * s3_destination_step() decides which, and runs whenever one of them has ended or a time has come.
  */
 
-/* How often profd is asked for new snapshots. */
-#define S3_LIST_NS (10 * NS_PER_SECOND)
 /* A multipart upload that may not be looked for must not stop all others. */
 enum { S3_CLEANUPS_MAX = 5 };
 
@@ -146,7 +144,7 @@ static void s3_destination_on_listed(void *userdata) {
     S3Destination *self = userdata;
 
     self->task = NULL;
-    self->next_list_ns = clock_ns(CLOCK_REALTIME) + S3_LIST_NS;
+    self->next_list_ns = clock_ns(CLOCK_REALTIME) + self->options.gateway->interval_ns;
     if (self->list_error == 0) {
         s3_destination_wake(self, 0);
         return;
@@ -164,7 +162,8 @@ static int s3_destination_next_snapshot(S3Destination *self, uint64_t now_ns) {
     }
     /* A full list may have left some out. */
     if (now_ns < self->next_list_ns && self->pending.n < S3_PENDING_MAX) {
-        s3_destination_wake(self, MIN(self->next_list_ns - now_ns, S3_LIST_NS));
+        s3_destination_wake(self,
+                            MIN(self->next_list_ns - now_ns, self->options.gateway->interval_ns));
         return 0;
     }
     return s3_destination_start_task(self, s3_destination_run_list, s3_destination_on_listed);
