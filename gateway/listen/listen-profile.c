@@ -58,14 +58,15 @@ static int listen_profile_sink(const void *data, size_t size, void *arg) {
 static void listen_profile_run(ListenWork *work) {
     ProfileJob *job = (ProfileJob *)work;
     const Interval *interval = job->interval;
-    uint64_t offset = interval->profile->real_known ? interval->profile->real_offset : 0;
     ExportInput input = {
         .profile = interval->profile,
         .names = interval->names,
         .event = PROFILE_NONE,
         .by_period = true,
-        .since_ns = interval->since_ns - offset,
-        .until_ns = interval->until_ns - offset,
+        .since_ns = interval->since_ns,
+        .until_ns = interval->until_ns,
+        .is_real = true,
+        .name_all = true,
     };
 
     job->error = export_format_by_name("pprof")->write(&input, listen_profile_sink, &job->out);
