@@ -1,118 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What profd-gateway answers over HTTP while a real profd records: go's pprof and perf see the same samples, Prometheus
-reads the metrics, and any window of the past is one request away."""
+"""What profd-gateway answers over HTTP while a real profd records: perf sees the same samples, any window of the past is
+one request away, and each trouble has its status."""
 
 import collections
-import http.client
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
-from gateway_program import Gateway  # noqa: E402
+from gateway_pull import FREQUENCY, LIMIT_S, PROFILE_BYTES_MAX, RECORDED_S, Run, ask, counted, counted_by_perf, profile, \
+    window  # noqa: E402
 from profctl import profctl  # noqa: E402
 from wire import Pprof, unpacked  # noqa: E402
-from workload import need_root, scratch, spinning, wait_until  # noqa: E402
-from tap import check, equal, main, skip, test  # noqa: E402
-
-FREQUENCY = 199
-LIMIT_S = 90
-RECORDED_S = 5
-PROFILE_BYTES_MAX = 64 << 20
-
-
-class Run:
-    """One profd and one gateway for all tests, and a window that both have recorded."""
-
-    daemon = None
-
-    @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.load = spinning()
-            cls.spin = cls.load.__enter__()
-            cls.folder = scratch()
-            cls.path = cls.folder.__enter__()
-            cls.daemon = Daemon(cls.path, config=session(Event="cpu-clock", Frequency=FREQUENCY))
-            cls.port = free_port()
-            cls.gateway = Gateway(cls.path, f"[Gateway]\nSocket={cls.daemon.control()}\nIntervalSec=1\n"
-                                            f"[Listen]\nAddress=127.0.0.1:{cls.port}\n")
-            cls.since = int(time.time()) + 1
-            wait_until(lambda: ask("/readyz")[0] == 200 and time.time() > cls.since + RECORDED_S, LIMIT_S, "a window to ask for")
-        return cls
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.gateway.kill()
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def ask(path):
-    c = http.client.HTTPConnection("127.0.0.1", Run.port, timeout=LIMIT_S)
-    try:
-        c.request("GET", path)
-        answer = c.getresponse()
-        return answer.status, answer.headers, answer.read()
-    except ConnectionRefusedError:
-        return 0, {}, b""
-    finally:
-        c.close()
-
-
-def profile(query):
-    status, _, body = ask(f"/debug/pprof/profile?{query}")
-    equal(status, 200, f"the status of {query} ({body[:200]})")
-    return Pprof(unpacked(body, PROFILE_BYTES_MAX))
-
-
-def window():
-    """The query of the recorded window."""
-    return f"since={Run.get().since}&seconds={RECORDED_S}"
-
-
-def snapshot():
-    """A recording of the same window."""
-    path = os.path.join(Run.path, "window.perf.data")
-    if not os.path.exists(path):
-        done = profctl("snapshot", "--since", f"@{Run.since}", "--until", f"@{Run.since + RECORDED_S}", "-o", path,
-                       socket=Run.daemon.control())
-        equal(done.returncode, 0, done.stderr)
-    return path
-
-
-def counted_by_perf(key):
-    """Samples by the values of a key of perf report."""
-    done = subprocess.run(["perf", "report", "--stdio", "-n", "-g", "none", "--children" if key == "parent" else "--no-children",
-                           "-s", key, "-F", f"sample,{key}", "-t", "\t", "-i", snapshot()], capture_output=True, text=True, check=True)
-    counts = collections.Counter()
-    for line in done.stdout.splitlines():
-        row = re.match(r"\s*(\d+)\t(.*)", line)
-        if row:
-            counts[row[2].strip()] += int(row[1])
-    return counts
-
-
-def counted(samples, value):
-    counts = collections.Counter()
-    for sample in samples:
-        counts[value(sample)] += sample[1][0]
-    return counts
+from workload import wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
 
 
 @test
@@ -124,42 +27,16 @@ def profile_of_a_window_has_the_samples_that_perf_reports():
     check(sum(by_comm.values()) > FREQUENCY, f"perf reports {by_comm}")
     equal(counted(got.samples, lambda s: s[2]["comm"]), by_comm, "the samples by name of the process")
     names = counted(got.samples, lambda s: s[0][0])
-    for name, count in counted_by_perf("sym").items():
-        if "spin_" in name:
-            equal(names[name.split()[-1]], count, f"the samples of {name}")
-
-
-@test
-def go_pprof_gets_the_past_at_once():
-    if not shutil.which("go"):
-        skip("go is not installed")
-    Run.get()
-    begin_ns = time.time_ns()
-    # Its own cache is kept: this home is an empty one.
-    done = subprocess.run(["go", "tool", "pprof", "-raw", f"http://127.0.0.1:{Run.port}/debug/pprof/profile?seconds=30"],
-                          capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                          env={**os.environ, "PPROF_TMPDIR": Run.path})
-    equal(done.returncode, 0, done.stderr)
-    duration = re.search(r"^Duration: 30s?$", done.stdout, re.M)
-    check(duration, done.stdout[:500])
-    path = [os.path.join(Run.path, name) for name in os.listdir(Run.path) if name.startswith("pprof.")]
-    equal(len(path), 1, "the profiles that pprof kept")
-    with open(path[0], "rb") as f:
-        got = Pprof(unpacked(f.read(), PROFILE_BYTES_MAX))
-    # It is the half minute before the request, so nothing was waited for.
-    check(begin_ns < got.time_ns + got.duration_ns < begin_ns + 30 * 10**9, f"the window is {got.time_ns} + {got.duration_ns}")
-    listed = re.search(r"^Samples:\n.*\n((?:.*\n)*?)Locations", done.stdout, re.M)[1]
-    total = sum(int(count) for count in re.findall(r"^ +(\d+) +\d+: ", listed, re.M))
-    equal(total, sum(sample[1][0] for sample in got.samples), "the samples that pprof prints")
-    check(total > FREQUENCY, f"there are {total} samples")
+    spins = {name.split()[-1]: count for name, count in counted_by_perf("sym").items() if "spin_" in name}
+    check(spins, "perf names no function of the load")
+    equal({name: names[name] for name in spins}, spins, "the samples of the load's functions")
 
 
 @test
 def process_and_unit_are_selected():
-    whole = profile(window())
-    pid = Run.spin.pid
-    some = profile(f"{window()}&pid={pid}")
-    equal(counted(some.samples, lambda s: s[2]["pid"]), {pid: counted(whole.samples, lambda s: s[2]["pid"])[pid]}, "the samples of a process")
+    (pid, count), = counted(profile(window()).samples, lambda s: s[2]["pid"]).most_common(1)
+    some = profile(f"{window()}&pid={pid}").samples
+    equal(counted(some, lambda s: s[2]["pid"]), {pid: count}, "the samples of a process")
     equal(profile(f"{window()}&unit=no-such.service").samples, [], "the samples of a unit that does not exist")
 
 
