@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-import time
 import urllib.parse
 import urllib.request
 
