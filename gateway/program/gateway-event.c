@@ -27,6 +27,10 @@ static const GatewayEvent events[] = {
     { "gateway-source-lost",        "207f0a0fb7f44e72835c81414f53b7b7" },
     { "gateway-source-back",        "7a7f96e7dca344fea76852dcb0412349" },
     { "gateway-destination-failed", "b9842f0eb6d84648a8771776d3160c08" },
+    { "gateway-destination-waits",  "fb4307b88c7d44819216ec851a56c782" },
+    { "gateway-destination-back",   "7db6469d452e473d9d8c79b95befa138" },
+    { "gateway-profiles-lost",      "a7de1409a06941d58ceca5a91113a55e" },
+    { "gateway-state-damaged",      "73b9957794fb4b0d99da0f4e9a0c78b9" },
 };
 /* clang-format on */
 

@@ -143,7 +143,9 @@ static int destination_load(Sender *sender) {
         "The state of destination '%s' is damaged (%s), so it starts afresh and what was "
         "not sent before is lost; the file is kept as '%s.json.damaged'",
         name, problem, name);
-    log_struct(LOG_LEVEL_WARNING, 0, LOG_FIELDS({"PROFD_DESTINATION", name}), "%s", sentence);
+    log_struct(LOG_LEVEL_WARNING, 0,
+               LOG_FIELDS({"PROFD_EVENT", "gateway-state-damaged"}, {"PROFD_DESTINATION", name}),
+               "%s", sentence);
     sender_keep_error(sender, sentence);
     return 0;
 }

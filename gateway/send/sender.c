@@ -80,7 +80,8 @@ static void sender_wait(Sender *sender, const DeliveryResult *result) {
 
 static void sender_succeed(Sender *sender) {
     if (sender->failures > 0)
-        log_struct(LOG_LEVEL_INFO, 0, LOG_FIELDS(sender_field(sender)),
+        log_struct(LOG_LEVEL_INFO, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "gateway-destination-back"}, sender_field(sender)),
                    "Destination '%s' accepts profiles again", sender->config->name);
     sender->failures = 0;
     sender->wait_ns = 0;
@@ -165,10 +166,12 @@ static void sender_on_problem(void *userdata, SendVerdict verdict, long status,
 
     sender->last_status = status;
     sender_keep_error(sender, sentence);
-    (void)log_limited_struct(rate, LOG_LEVEL_WARNING, 0, LOG_FIELDS(sender_field(sender)),
-                             is_loss ? "Destination '%s' lost profiles: %s"
-                                     : "Destination '%s' sends later: %s",
-                             sender->config->name, sentence);
+    (void)log_limited_struct(
+        rate, LOG_LEVEL_WARNING, 0,
+        LOG_FIELDS({"PROFD_EVENT", is_loss ? "gateway-profiles-lost" : "gateway-destination-waits"},
+                   sender_field(sender)),
+        is_loss ? "Destination '%s' lost profiles: %s" : "Destination '%s' sends later: %s",
+        sender->config->name, sentence);
 }
 
 /* What cannot be sent now is in the list anyway. */
