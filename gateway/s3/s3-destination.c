@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "s3/s3-private.h"
+#include "s3/s3-step.h"
 #include "util/clock.h"
 
 /* A destination from its configuration and its state, and what others may know of it. */
@@ -14,8 +14,12 @@
 #define S3_RATE                                                                                    \
     { .interval_ns = 60 * NS_PER_SECOND, .burst = 1 }
 
+struct S3Destination {
+    S3Run run;
+};
+
 int s3_destination_check(const SendConfig *config, const char **ret_problem) {
-    bool snapshots = s3_destination_sends_snapshots(config);
+    bool snapshots = s3_run_sends_snapshots(config);
 
     if (config->key_template[0] && s3_key_check(config->key_template, snapshots, ret_problem) < 0)
         return -EINVAL;
@@ -30,118 +34,125 @@ int s3_destination_check(const SendConfig *config, const char **ret_problem) {
     return -EINVAL;
 }
 
-S3Destination *s3_destination_free(S3Destination *self) {
-    if (!self)
+S3Destination *s3_destination_free(S3Destination *destination) {
+    S3Run *run = destination ? &destination->run : NULL;
+
+    if (!run)
         return NULL;
-    self->task = s3_task_cancel(self->task);
-    self->upload = s3_upload_cancel(self->upload);
-    self->cleanup = s3_cleanup_cancel(self->cleanup);
-    loop_source_free(self->timer);
-    if (self->state_path)
-        s3_destination_save(self);
-    s3_item_done(&self->item);
-    s3_pending_done(&self->pending);
-    s3_state_done(&self->state);
-    free(self->state_path);
-    free(self);
+    run->task = s3_task_cancel(run->task);
+    run->upload = s3_upload_cancel(run->upload);
+    run->cleanup = s3_cleanup_cancel(run->cleanup);
+    loop_source_free(run->timer);
+    if (run->state_path)
+        s3_run_save(run);
+    s3_item_done(&run->item);
+    s3_pending_done(&run->pending);
+    s3_state_done(&run->state);
+    free(run->state_path);
+    free(destination);
     return NULL;
 }
 
-static int s3_destination_load(S3Destination *self) {
-    const SendConfig *config = self->options.config;
+static int s3_destination_load(S3Run *run, const char *folder) {
+    const SendConfig *config = run->config;
     int r;
 
-    if (asprintf(&self->state_path, "%s/%s.s3", self->options.state_folder, config->name) < 0) {
-        self->state_path = NULL;
+    if (asprintf(&run->state_path, "%s/%s.s3", folder, config->name) < 0) {
+        run->state_path = NULL;
         return -ENOMEM;
     }
-    r = s3_state_load(self->state_path, &self->state);
+    r = s3_state_load(run->state_path, &run->state);
     if (r == -EBADMSG)
         (void)log_warning(r, "The state of destination '%s' in '%s' is damaged, beginning anew",
-                          config->name, self->state_path);
+                          config->name, run->state_path);
     else if (r < 0 && r != -ENOENT)
         return log_error(r, "Failed to read the state of destination '%s' from '%s': %m",
-                         config->name, self->state_path);
-    if (self->state.key[0])
-        self->state.counters.repeated++;
-    if (self->state.until_ns == 0 && !s3_destination_sends_snapshots(config))
-        self->state.until_ns =
+                         config->name, run->state_path);
+    if (run->state.key[0])
+        run->state.counters.repeated++;
+    if (run->state.until_ns == 0 && !s3_run_sends_snapshots(config))
+        run->state.until_ns =
             s3_schedule_first(clock_ns(CLOCK_REALTIME), config->object_interval_ns);
     return 0;
 }
 
-static void s3_destination_init(S3Destination *self, const S3DestinationOptions *options) {
+static void s3_destination_init(S3Run *run, const S3DestinationOptions *options) {
     const SendConfig *config = options->config;
     const GatewayConfig *gateway = options->gateway;
 
-    *self = (S3Destination){.options = *options,
-                            .target = {.config = config,
-                                       .transport = options->transport,
-                                       .loop = options->loop,
-                                       .on_problem = s3_destination_note,
-                                       .userdata = self},
-                            .profd = {.socket = gateway->socket[0] ? gateway->socket : NULL,
-                                      .session = gateway->session[0] ? gateway->session : "default",
-                                      .folder = options->state_folder},
-                            .item = {.object.fd = -1},
-                            .error_rate = S3_RATE,
-                            .state_rate = S3_RATE};
-    (void)snprintf(self->target.sigv4, sizeof(self->target.sigv4), "aws:amz:%s:s3",
+    *run = (S3Run){.config = config,
+                   .gateway = gateway,
+                   .loop = options->loop,
+                   .target = {.config = config,
+                              .transport = options->transport,
+                              .loop = options->loop,
+                              .on_problem = s3_run_note,
+                              .userdata = run},
+                   .profd = {.socket = gateway->socket[0] ? gateway->socket : NULL,
+                             .session = gateway->session[0] ? gateway->session : "default",
+                             .folder = options->state_folder},
+                   .item = {.object.fd = -1},
+                   .error_rate = S3_RATE,
+                   .state_rate = S3_RATE};
+    (void)snprintf(run->target.sigv4, sizeof(run->target.sigv4), "aws:amz:%s:s3",
                    config->region[0] ? config->region : S3_REGION_DEFAULT);
-    (void)snprintf(self->host, sizeof(self->host), "%s", gateway->host);
-    if (!self->host[0])
-        (void)gethostname(self->host, sizeof(self->host) - 1);
-    self->spread_ns = s3_schedule_spread(self->host, config->name, config->object_interval_ns);
+    (void)snprintf(run->host, sizeof(run->host), "%s", gateway->host);
+    if (!run->host[0])
+        (void)gethostname(run->host, sizeof(run->host) - 1);
+    run->spread_ns = s3_schedule_spread(run->host, config->name, config->object_interval_ns);
 }
 
 int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret) {
-    _cleanup_(s3_destination_freep) S3Destination *self = NULL;
+    _cleanup_(s3_destination_freep) S3Destination *destination = NULL;
     const char *problem;
+    S3Run *run;
     int r = s3_destination_check(options->config, &problem);
 
     if (r < 0)
         return r;
-    self = calloc(1, sizeof(*self));
-    if (!self)
+    destination = calloc(1, sizeof(*destination));
+    if (!destination)
         return -ENOMEM;
-    s3_destination_init(self, options);
-    r = loop_add_deferred(options->loop, s3_destination_step, self, &self->timer);
+    run = &destination->run;
+    s3_destination_init(run, options);
+    r = loop_add_deferred(options->loop, s3_run_step, run, &run->timer);
     if (r == 0)
-        r = s3_destination_load(self);
+        r = s3_destination_load(run, options->state_folder);
     if (r == 0)
-        r = loop_trigger(self->timer);
+        r = loop_trigger(run->timer);
     if (r < 0)
         return r;
-    *ret = TAKE_PTR(self);
+    *ret = TAKE_PTR(destination);
     return 0;
 }
 
 /* Everything that has ended is uploaded, or it is in the backlog. */
-static void s3_destination_backlog(const S3Destination *self, DestinationStatus *status) {
+static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-    uint64_t end_ns = s3_schedule_first(now_ns, self->options.config->object_interval_ns);
-    bool snapshots = s3_destination_sends_snapshots(self->options.config);
+    uint64_t end_ns = s3_schedule_first(now_ns, run->config->object_interval_ns);
+    bool snapshots = s3_run_sends_snapshots(run->config);
     /* The list is the task's while it runs. */
-    size_t waiting = snapshots && !self->task ? self->pending.n - self->pending.next : 0;
+    size_t waiting = snapshots && !run->task ? run->pending.n - run->pending.next : 0;
 
     status->live_until_ns = now_ns;
     if (waiting > 0) {
         status->ranges = waiting;
-        status->backlog_since_ns = self->pending.items[self->pending.next].created_us * NS_PER_US;
+        status->backlog_since_ns = run->pending.items[run->pending.next].created_us * NS_PER_US;
         status->live_until_ns = status->backlog_since_ns;
-    } else if (!snapshots && end_ns > self->state.until_ns) {
+    } else if (!snapshots && end_ns > run->state.until_ns) {
         status->ranges = 1;
-        status->backlog_ns = end_ns - self->state.until_ns;
-        status->backlog_since_ns = self->state.until_ns;
+        status->backlog_ns = end_ns - run->state.until_ns;
+        status->backlog_since_ns = run->state.until_ns;
     }
 }
 
-void s3_destination_status(const S3Destination *self, DestinationStatus *ret) {
-    const S3Counters *counters = &self->state.counters;
-    const S3Target *target = &self->target;
+void s3_destination_status(const S3Destination *destination, DestinationStatus *ret) {
+    const S3Run *run = &destination->run;
+    const S3Counters *counters = &run->state.counters;
+    const S3Target *target = &run->target;
 
-    *ret = (DestinationStatus){.name = self->options.config->name,
-                               .type = self->options.config->type,
+    *ret = (DestinationStatus){.name = run->config->name,
+                               .type = run->config->type,
                                .last_success_ns = counters->last_success_ns,
                                .sent_intervals = counters->objects,
                                .sent_requests = counters->requests + target->requests,
@@ -153,10 +164,10 @@ void s3_destination_status(const S3Destination *self, DestinationStatus *ret) {
                                .missing_ns = counters->missing_ns,
                                .repeated_requests = counters->repeated,
                                .retries = counters->retries + target->retries,
-                               .is_waiting = clock_ns(CLOCK_REALTIME) < self->retry_ns,
-                               .retry_ns = self->retry_ns,
-                               .last_http_status = self->last_status,
-                               .last_error_ns = self->last_error_ns};
-    memcpy(ret->last_error, self->last_error, sizeof(ret->last_error));
-    s3_destination_backlog(self, ret);
+                               .is_waiting = clock_ns(CLOCK_REALTIME) < run->retry_ns,
+                               .retry_ns = run->retry_ns,
+                               .last_http_status = run->last_status,
+                               .last_error_ns = run->last_error_ns};
+    memcpy(ret->last_error, run->last_error, sizeof(ret->last_error));
+    s3_destination_backlog(run, ret);
 }

@@ -6,7 +6,11 @@
 
 #include "util/file.h"
 
-/* Keeps the bytes of one object and divides them into parts. */
+/*
+ * Keeps the bytes of one object and divides them into parts. A small object is read into memory
+ * once; a large one goes to a file without a name, from which each part is read when its turn
+ * comes.
+ */
 
 enum { S3_CHUNK = 256 * 1024 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "s3/s3-outcome.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "s3/s3-private.h"
+#include "send/retry.h"
 #include "util/clock.h"
 
 /*
@@ -13,7 +15,7 @@
  * away, the gateway holds nothing of it.
  */
 
-void s3_destination_save(S3Destination *self) {
+void s3_run_save(S3Run *self) {
     S3Counters *counters = &self->state.counters;
     int r;
 
@@ -25,54 +27,54 @@ void s3_destination_save(S3Destination *self) {
     if (r < 0)
         (void)log_limited(&self->state_rate, LOG_LEVEL_ERROR, r,
                           "Failed to write the state of destination '%s' to '%s': %m",
-                          self->options.config->name, self->state_path);
+                          self->config->name, self->state_path);
     self->save_error = r;
 }
 
-void s3_destination_note(void *userdata, const char *sentence, long status) {
-    S3Destination *self = userdata;
+void s3_run_note(void *userdata, const char *sentence, long status) {
+    S3Run *self = userdata;
 
     (void)snprintf(self->last_error, sizeof(self->last_error), "%s", sentence);
     self->last_error_ns = clock_ns(CLOCK_REALTIME);
     if (status != 0)
         self->last_status = status;
     (void)log_limited(&self->error_rate, LOG_LEVEL_WARNING, 0, "Destination '%s': %s",
-                      self->options.config->name, sentence);
+                      self->config->name, sentence);
 }
 
-void s3_destination_wake(S3Destination *self, uint64_t delay_ns) {
+void s3_run_wake(S3Run *self, uint64_t delay_ns) {
     if (loop_trigger_after(self->timer, delay_ns) < 0)
         (void)log_error(-ENOMEM, "Failed to set the timer of destination '%s': %m",
-                        self->options.config->name);
+                        self->config->name);
 }
 
-void s3_destination_fail(S3Destination *self, const S3UploadResult *result) {
+void s3_run_fail(S3Run *self, const S3UploadResult *result) {
     SendVerdict verdict = result->verdict == S3_WAIT ? SEND_UNAUTHORISED : SEND_AGAIN;
     uint64_t random = 0, delay;
 
     /* A call has noted what the store said; this is what we make of it. */
     if (strcmp(self->last_error, result->sentence) != 0)
-        s3_destination_note(self, result->sentence, result->status);
+        s3_run_note(self, result->sentence, result->status);
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
     self->failures++;
     delay = retry_delay_ns(self->failures, verdict, result->retry_after_ns, random);
     self->retry_ns = clock_ns(CLOCK_REALTIME) + delay;
-    s3_destination_wake(self, delay);
+    s3_run_wake(self, delay);
 }
 
-void s3_destination_fail_with(S3Destination *self, const char *sentence) {
+void s3_run_fail_with(S3Run *self, const char *sentence) {
     S3UploadResult result = {.verdict = S3_AGAIN};
 
     (void)snprintf(result.sentence, sizeof(result.sentence), "%s", sentence);
-    s3_destination_fail(self, &result);
+    s3_run_fail(self, &result);
 }
 
-void s3_destination_forget_upload(S3Destination *self) {
+void s3_run_forget_upload(S3Run *self) {
     self->state.key[0] = self->state.upload_id[0] = '\0';
     self->state.is_multipart = false;
 }
 
-static void s3_destination_finish_snapshot(S3Destination *self) {
+static void s3_run_finish_snapshot(S3Run *self) {
     const S3Snapshot *snapshot = &self->item.snapshot;
     int r;
 
@@ -86,29 +88,29 @@ static void s3_destination_finish_snapshot(S3Destination *self) {
 }
 
 /* The item needs no upload any more, for whatever reason. */
-static void s3_destination_finish(S3Destination *self, uint64_t pause_ns) {
+static void s3_run_finish(S3Run *self, uint64_t pause_ns) {
     S3Item *item = &self->item;
 
-    s3_destination_forget_upload(self);
+    s3_run_forget_upload(self);
     if (!item->is_snapshot)
         self->state.until_ns = item->slot.until_ns;
     else if (item->error == 0 && item->file + 1 < item->snapshot.n_files)
         self->next_file = item->file + 1;
     else
-        s3_destination_finish_snapshot(self);
+        s3_run_finish_snapshot(self);
     s3_item_done(item);
-    s3_destination_save(self);
-    s3_destination_wake(self, pause_ns);
+    s3_run_save(self);
+    s3_run_wake(self, pause_ns);
 }
 
 /* How long an object of this size takes at the limit of bytes. */
-static uint64_t s3_destination_pause(const S3Destination *self) {
-    uint64_t rate = self->options.config->max_bytes_per_sec, size = self->item.object.size;
+static uint64_t s3_run_pause(const S3Run *self) {
+    uint64_t rate = self->config->max_bytes_per_sec, size = self->item.object.size;
 
     return rate == 0 ? 0 : MIN(size / rate, UINT64_C(3600)) * NS_PER_SECOND;
 }
 
-void s3_destination_succeed(S3Destination *self) {
+void s3_run_succeed(S3Run *self) {
     S3Counters *counters = &self->state.counters;
 
     counters->objects++;
@@ -117,30 +119,30 @@ void s3_destination_succeed(S3Destination *self) {
     counters->last_success_ns = clock_ns(CLOCK_REALTIME);
     self->failures = 0;
     self->last_status = 200;
-    s3_destination_finish(self, s3_destination_pause(self));
+    s3_run_finish(self, s3_run_pause(self));
 }
 
-void s3_destination_refuse(S3Destination *self, const char *sentence, long status) {
+void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     self->state.counters.refused++;
     self->state.counters.refused_samples += self->item.samples;
-    s3_destination_note(self, sentence, status);
+    s3_run_note(self, sentence, status);
     self->item.error = -EFBIG; /* without it, the other files of a folder are of no use */
-    s3_destination_finish(self, 0);
+    s3_run_finish(self, 0);
 }
 
-void s3_destination_lack(S3Destination *self) {
+void s3_run_lack(S3Run *self) {
     S3Item *item = &self->item;
     const char *problem = self->profd.problem;
 
     if (item->error == -EFBIG || (item->error == -EACCES && item->is_snapshot)) {
-        s3_destination_refuse(self, problem, 0);
+        s3_run_refuse(self, problem, 0);
     } else if (item->error == -ENODATA || item->error == -EACCES) {
         if (!item->is_snapshot)
             self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
-        s3_destination_note(self, problem, 0);
-        s3_destination_finish(self, 0);
+        s3_run_note(self, problem, 0);
+        s3_run_finish(self, 0);
     } else {
         s3_item_done(item);
-        s3_destination_fail_with(self, problem);
+        s3_run_fail_with(self, problem);
     }
 }

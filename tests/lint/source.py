@@ -177,6 +177,8 @@ OUR_WORDS = {
     "daemon/call/call-monitor.c": {"event->event"},
     "daemon/session/runtime.c": {"entry->config.name", "boot"},
     "daemon/store/manifest/manifest-codec.c": {"causes[loss->cause]"},
+    "gateway/s3/s3-profd.c": {"name", "*file ? file : NULL", "profd->session"},
+    "gateway/s3/s3-state.c": {"state->done[i].name"},
     "lib/protocol/connection.c": {"method"},
 }
 

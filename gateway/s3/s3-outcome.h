@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The inside of a destination, for s3-destination.c, s3-step.c and s3-outcome.c. */
+/*
+ * A destination at work, and what follows from what has happened to it. The struct is open for
+ * s3-step.c, which begins things, and s3-destination.c, which makes it.
+ */
 
 #include "s3/s3-cleanup.h"
-#include "s3/s3-destination.h"
 #include "s3/s3-item.h"
-#include "send/retry.h"
 #include "util/log.h"
 
-struct S3Destination {
-    S3DestinationOptions options;
+typedef struct S3Run {
+    const SendConfig *config;     /* borrowed */
+    const GatewayConfig *gateway; /* likewise */
+    Loop *loop;
     S3Target target;
     S3Profd profd;
     char host[GATEWAY_NAME_MAX * 4];
@@ -34,28 +37,22 @@ struct S3Destination {
 
     unsigned failures; /* in a row */
     uint64_t retry_ns; /* nothing begins before it */
-    uint64_t pause_ns; /* after this object, for the limit of bytes */
     char last_error[S3_SENTENCE_MAX];
     uint64_t last_error_ns;
     long last_status;
     LogRate error_rate, state_rate;
-};
+} S3Run;
 
-/* In s3-outcome.c: what follows from what has happened. Each wakes the destination again. */
-void s3_destination_save(S3Destination *self);
-void s3_destination_wake(S3Destination *self, uint64_t delay_ns);
+/* All but save and note wake the destination again. */
+void s3_run_save(S3Run *self);
+void s3_run_wake(S3Run *self, uint64_t delay_ns);
 /* The last error, for status and log; `status` 0: it is not from an answer. */
-void s3_destination_note(void *userdata, const char *sentence, long status);
-void s3_destination_fail(S3Destination *self, const S3UploadResult *result);
-void s3_destination_fail_with(S3Destination *self, const char *sentence);
+void s3_run_note(void *userdata, const char *sentence, long status);
+void s3_run_fail(S3Run *self, const S3UploadResult *result);
+void s3_run_fail_with(S3Run *self, const char *sentence);
 /* The item under way was uploaded; is never accepted; was not given by profd. */
-void s3_destination_succeed(S3Destination *self);
-void s3_destination_refuse(S3Destination *self, const char *sentence, long status);
-void s3_destination_lack(S3Destination *self);
+void s3_run_succeed(S3Run *self);
+void s3_run_refuse(S3Run *self, const char *sentence, long status);
+void s3_run_lack(S3Run *self);
 /* Nothing of an upload is left with the store. */
-void s3_destination_forget_upload(S3Destination *self);
-
-/* In s3-step.c: */
-/* Begins what is next; the callback of the timer. */
-int s3_destination_step(void *userdata);
-bool s3_destination_sends_snapshots(const SendConfig *config);
+void s3_run_forget_upload(S3Run *self);
