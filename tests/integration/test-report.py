@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,43 @@ def rows_of_comms_and_files_are_those_of_perf():
 @test
 def events_are_counted_apart_as_in_perf():
     same_rows(recording("events", "-e", "task-clock,page-faults,context-switches", "-g"))
+
+
+def with_a_loss(path, lost):
+    """A copy in which the last sample became a record of lost samples of its event."""
+    with open(path, "rb") as f:
+        content = bytearray(f.read())
+    at, size = struct.unpack_from("<QQ", content, 40)
+    end, found = at + size, None
+    while at < end:
+        kind, _, size = struct.unpack_from("<IHH", content, at)
+        if kind == 9:
+            found = at, size
+        at += size
+    at, size = found
+    struct.pack_into("<I", content, at, 2)
+    # The id of a sample is behind ip, pid, tid and time; that of every other record is at its end.
+    content[at + size - 8:at + size] = content[at + 8:at + 16] = content[at + 32:at + 40]
+    struct.pack_into("<Q", content, at + 16, lost)
+    content[at + 24:at + size - 8] = bytes(size - 32)
+    with open(f"{path}.lost", "wb") as f:
+        f.write(content)
+    return f"{path}.lost"
+
+
+@test
+def lost_samples_are_shown_for_their_event():
+    path = recording("events", "-e", "task-clock,page-faults,context-switches", "-g")
+    lossy = with_a_loss(path, 1700)
+    whole, less = (as_json(profctl("report", "--json=short", "--by=comm", p), "report") for p in (path, lossy))
+    equal(sum(event["samples"] for event in whole["events"]), whole["total"], "samples of the events")
+    hit = [event for event in less["events"] if event["lost"]]
+    equal([event["lost"] for event in hit], [1700], f"lost of {less['events']}")
+    equal(less["lost"], 1700, "lost")
+    equal(hit[0]["samples"], next(e["samples"] for e in whole["events"] if e["name"] == hit[0]["name"]) - 1, "its samples")
+    text = safe(ended(profctl("report", "--by=comm", lossy), 0).stdout)
+    check(f"\nEvent {hit[0]['name']}, {hit[0]['samples']:,} samples, 1,700 lost:\n" in text, text[:800])
+    check(f"{hit[0]['name']} at " in text.split("\n\n", 1)[0] and ", 1,700 lost)" in text.split("\n\n", 1)[0], text[:400])
 
 
 @test
