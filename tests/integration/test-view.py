@@ -190,6 +190,19 @@ def exports_have_the_samples_of_the_report():
 
 
 @test
+def windows_of_the_running_daemon_are_compared_with_earlier_ones():
+    Run.get()
+    time.sleep(1)
+    for words in (("diff", "--baseline=800ms"), ("diff",)):
+        done = as_json(view(*words, "--json=short", "--by=comm", "--last=600ms"), "diff")
+        check(done["before"]["samples"] > 20 and done["after"]["samples"] > 20, done)
+        check(done["before"]["untilUsec"] <= done["after"]["sinceUsec"] + 1000, (done["before"], done["after"]))
+    done = as_json(view("changed", "--json=short", "--last=600ms"), "changed")
+    check("before" in done["all"] and "yesterday" not in done["all"], done["all"])
+    ended(view("diff", "--baseline=yesterday", "--last=600ms"), 5, "profd did not record the time of the baseline")
+
+
+@test
 def pages_are_files_of_their_own():
     words = window()
     for command in ("flamegraph", "heatmap"):
