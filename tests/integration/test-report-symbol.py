@@ -8,6 +8,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from perfrows import differences, our_rows, perf_rows  # noqa: E402
 from profctl import ended, environment, profctl  # noqa: E402
+from standin import CLOSE, Error, StandIn  # noqa: E402
 from workload import need_root  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -152,6 +154,34 @@ def lines_of_the_source_are_those_of_perf():
     line, samples = max(got.items(), key=lambda item: item[1])
     whole = json.loads(ended(profctl("report", "--json=short", "--by=comm", f"--srcline={line}", recording()), 0).stdout)
     equal({row["comm"]: row["samples"] for row in whole["rows"]}.get("c-pie"), samples, f"samples in {line}")
+
+
+def build_id(name):
+    said = subprocess.run(["readelf", "-n", at(name)], capture_output=True, text=True, check=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", said)[1]
+
+
+@test
+def a_daemon_with_hostile_answers_writes_nowhere_but_into_the_cache():
+    recording()
+    name, home = build_id("cpp-bare"), at("home-of-hostile")
+    item = {"kind": "elf", "buildId": None, "paths": [], "bytes": 100, "lastUsedUsec": None}
+    names = ["../../../escaped", "/tmp/escaped", "ab", "abcd/../../escaped", "x" * 300, "1-2/../../escaped", name]
+    listed = [{"binary": {**item, "name": name, "kind": kind}} for name in names for kind in ("elf", "map", "strange")]
+    huge = {"binary": {**item, "name": "ff" * 20, "bytes": 1 << 60}}
+    os.remove(at("cpp-bare.debug"))
+    for read in ([{"bytes": 100}, b"\x7fELF" + b"A" * 96], [{"bytes": 1 << 60}], [{"bytes": 100}, b"short", CLOSE], [CLOSE],
+                 [Error("NoSuchBinary", name=name)]):
+        with StandIn(FOLDER.name, {"ListBinaries": [*listed, huge], "Read": read}) as daemon:
+            done = profctl("report", "--csv", "--by=symbol", "--comm=cpp-bare", recording(), socket=daemon.path,
+                           env=environment(HOME=home, XDG_CACHE_HOME=home))
+            ended(done, 0)
+            check("price" not in done.stdout, f"names out of nothing: {done.stdout[:500]}")
+            check({"binary": name} in daemon.asked("Read"), f"it asked for {daemon.asked('Read')}")
+            equal({asked["binary"] for asked in daemon.asked("Read")} - {name}, set(), "other names were read")
+    found = [os.path.join(folder, file) for folder, _, files in os.walk(home) for file in files]
+    check(all("/kept/" in file or file.endswith(".names") for file in found), found)
+    check(not [file for file in found if "escaped" in file] and not os.path.exists("/tmp/escaped"), found)
 
 
 @contextlib.contextmanager
