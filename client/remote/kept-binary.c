@@ -177,11 +177,13 @@ static int kept_binaries_copy(Remote *remote, uint64_t bytes, int fd) {
 
 int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd) {
     _cleanup_(remote_freep) Remote *remote = NULL;
+    json_t *parameters = json_object();
     uint64_t bytes;
     Reply reply;
-    int r = kept_binaries_call(kept, "io.profd.Control.Read",
-                               json_pack("{s:s}", "binary", binary->name), CALL_UPGRADE, &remote);
+    int r;
 
+    value_set(&parameters, "binary", remote_word(binary->name));
+    r = kept_binaries_call(kept, "io.profd.Control.Read", parameters, CALL_UPGRADE, &remote);
     if (r == 0)
         r = connection_receive(remote_connection(remote), timeout_ns, &reply);
     if (r < 0)

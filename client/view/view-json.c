@@ -2,7 +2,10 @@
 #include "client/view/view.h"
 #include "util/clock.h"
 
-/* What the JSON of all views has in common. */
+/*
+ * What the JSON of all views has in common: whether the window is complete, and what of it was not
+ * recorded.
+ */
 
 static void view_json_gap(Fields *f, const PdGap *gap) {
     fields_u64(f, "sinceUsec", gap->from_ns / NS_PER_US);
