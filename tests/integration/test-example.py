@@ -7,7 +7,8 @@ groups. A block is what stands between .Bd -literal and .Ed, behind .Dl, or with
 prompt of its first line is that of its commands: with `#` they run as root, with `$` as a member of
 profd-read. What a command prints is not compared, but every heading that the page shows of it
 ("Disk:") has to be there. What `cat` shows of a file, and a block that begins with a section, is
-a configuration, held by `profd --check-config`; a drop-in for systemd is left alone. Whatever cannot
+a configuration, held by `profd --check-config`, or that of profd-gateway if it has its sections; a drop-in for
+systemd is left alone. Whatever cannot
 be run here says why in a comment before it, `not run: why`. Only what would take long is hurried, by
 the table below.
 """
@@ -33,7 +34,7 @@ from profctl import environment  # noqa: E402
 from workload import need_root, wait_until  # noqa: E402
 from tap import build_path, check, main, source_path, test  # noqa: E402
 
-PAGES = ("profctl.1", "profd-perfdata.5", "profd.conf.5", "profd.7", "profd.8")
+PAGES = ("gateway.conf.5", "profctl.1", "profd-gateway.8", "profd-perfdata.5", "profd.conf.5", "profd.7", "profd.8")
 READER, READ, ADMIN, PROFD = 64251, 64252, 64253, 64254
 PLACE = "/run/test"  # in a /run of our own
 SEGMENT = "00000042-20261120T100019Z.perf.data"
@@ -149,7 +150,8 @@ exec sh -c "$3"
 
 def furnish():
     """Folders of our own where the system has its: /run, /etc, /var/lib."""
-    programs = {"profd": build_path("daemon", "profd"), "profctl": build_path("client", "profctl")}
+    programs = {"profd": build_path("daemon", "profd"), "profctl": build_path("client", "profctl"),
+                "profd-gateway": build_path("gateway", "profd-gateway")}
     sh("mount", "-n", "-t", "tmpfs", "-o", "mode=755", "none", "/mnt")
     for name in ("bin", "home", "lib"):
         os.makedirs(f"/mnt/test/{name}")
@@ -441,7 +443,9 @@ class Page:
 
     def hold_config(self, block, lines):
         put(f"{self.folder}/shown.conf", "\n".join(lines) + "\n")
-        done = subprocess.run(["profd", "--check-config", f"--config={self.folder}/shown.conf"],
+        is_gateway = any(re.match(r"\[(Gateway|Listen|Relabel|Send)\b", line) for line in lines)
+        program = "profd-gateway" if is_gateway else "profd"
+        done = subprocess.run([program, "--check-config", f"--config={self.folder}/shown.conf"],
                               capture_output=True, text=True, check=False, **inside())
         self.n_run += 1
         if done.returncode != 0:
@@ -529,6 +533,12 @@ def examples_of_the_manual_of_recordings_work():
 @test
 def examples_of_the_manual_of_the_configuration_work():
     holds("profd.conf.5")
+
+
+@test
+def examples_of_the_manuals_of_the_gateway_work():
+    holds("gateway.conf.5")
+    holds("profd-gateway.8")
 
 
 @test
