@@ -191,9 +191,11 @@ def systemd_accepts_the_units_and_finds_an_inserted_fault():
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         for unit in systemd_root(folder):
             equal(systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name), (0, ""), "what it says")
-            unit.write_text(unit.read_text(encoding="utf-8").replace("WatchdogSec=", "WatchdogSecs="), encoding="utf-8")
+            sound = unit.read_text(encoding="utf-8")
+            unit.write_text(sound.replace("WatchdogSec=", "WatchdogSecs="), encoding="utf-8")
             check("WatchdogSecs" in systemd_says("systemd-analyze", folder, "verify", "--man=no", unit.name)[1],
                   "an unknown key is passed over")
+            unit.write_text(sound, encoding="utf-8")
 
 
 @test
