@@ -15,7 +15,7 @@
  * tables are then mapped from there, which costs no memory of our own.
  */
 
-enum { TABLE_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 4096 };
+enum { TABLE_BYTES_MAX = 8 << 20, MAPPINGS_MAX = 4096 };
 
 struct Namer {
     NamerOptions options;
@@ -98,9 +98,10 @@ static int namer_get_resolver(Namer *namer) {
 static void namer_limit(Namer *namer) {
     SymbolCosts costs = symbol_resolver_costs(namer->resolver);
 
-    if (costs.bytes <= TABLE_BYTES_MAX && costs.mappings <= MAPPINGS_MAX)
-        return;
-    namer->resolver = symbol_resolver_free(namer->resolver);
+    if (costs.bytes > TABLE_BYTES_MAX || costs.mappings > MAPPINGS_MAX)
+        namer->resolver = symbol_resolver_free(namer->resolver);
+    else
+        symbol_resolver_rest(namer->resolver);
 }
 
 static int namer_name(Namer *namer, const Profile *profile, FrameNames *names) {

@@ -30,14 +30,20 @@ static uint64_t loaded_names_hash(const FrameMapping *m) {
     return hash_bytes(hash_u64(h, m->inode ^ m->start), m->path);
 }
 
+/* A table that was kept is mapped from then on, which takes no memory of our own. */
 static void loaded_names_keep(SymbolResolver *resolver, Bytes build_id, const TableKey *key,
-                              const LoadedNames *loaded) {
+                              LoadedNames *loaded) {
     const char *folder = resolver->options.table_cache;
+    StoredTable kept;
 
     if (!resolver->is_cache_trimmed)
         kept_table_trim(folder);
     resolver->is_cache_trimmed = true;
     kept_table_save(folder, build_id, key, &loaded->table);
+    if (kept_table_load(folder, build_id, key, &kept) < 0)
+        return;
+    stored_table_done(&loaded->table);
+    loaded->table = kept;
 }
 
 static int loaded_names_make_elf(const FoundElf *found, StoredTable *ret) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "symbol/line/line-find.h"
 #include "symbol/resolver-private.h"
@@ -288,6 +289,15 @@ SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver) {
         costs.bytes += sizeof(resolver->loaded[i]) + resolver->loaded[i].mapping.path.size +
                        resolver->loaded[i].table.image.allocated;
     return costs;
+}
+
+void symbol_resolver_rest(SymbolResolver *resolver) {
+    for (size_t i = 0; i < resolver->by_mapping.n; i++) {
+        const StoredTable *table = &resolver->loaded[i].table;
+
+        if (table->map)
+            (void)madvise(table->map, table->map_size, MADV_DONTNEED);
+    }
 }
 
 int symbol_open_file(SymbolResolver *resolver, const FrameMapping *mapping, int *ret_fd) {

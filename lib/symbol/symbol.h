@@ -48,6 +48,8 @@ typedef struct SymbolCosts {
     size_t bytes, mappings;
 } SymbolCosts;
 SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver);
+/* Gives the pages of mapped tables back; they are still in the page cache when they are used. */
+void symbol_resolver_rest(SymbolResolver *resolver);
 
 /* Opens the whole file of a mapping, with its code: 0, -ENOENT if it is not here, -ESTALE if the
  * file at its path is another one, or why it cannot be opened. */
