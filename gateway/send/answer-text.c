@@ -61,7 +61,7 @@ static void answer_put_body(Buffer *out, const char *body) {
     text_escape(out, (Bytes){(const uint8_t *)body, MIN(n, (size_t)ANSWER_SHOWN_MAX)});
 }
 
-void answer_text(const TransportAnswer *answer, const char *url, char *ret, size_t size) {
+void answer_sentence(const TransportAnswer *answer, const char *url, char *ret, size_t size) {
     _cleanup_(buffer_done) Buffer text = {};
 
     answer_put_engine(&text, url);

@@ -7,6 +7,6 @@
 #include "send/transport.h"
 
 /* An answer that is no success. */
-void answer_text(const TransportAnswer *answer, const char *url, char *ret, size_t size);
+void answer_sentence(const TransportAnswer *answer, const char *url, char *ret, size_t size);
 /* A request that could not be made. */
 void answer_error_text(int error, const SendConfig *config, char *ret, size_t size);

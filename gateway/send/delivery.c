@@ -192,7 +192,7 @@ static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *ans
         delivery_accept(delivery, answer->sent_bytes);
         return;
     }
-    answer_text(answer, delivery->settings->url, sentence, sizeof(sentence));
+    answer_sentence(answer, delivery->settings->url, sentence, sizeof(sentence));
     if (verdict == SEND_TOO_LARGE && delivery_split(delivery)) {
         delivery_problem(delivery, verdict, answer->status, sentence);
         return;
