@@ -65,15 +65,15 @@ TEST(sentences_name_engine_and_status_and_escape_the_answer) {
     TransportAnswer answer = {.status = 429, .body = "rate limit of 4MB/s\x1b[31m\nsecond line"};
     char text[256];
 
-    answer_text(&answer, "http://e:4040/push?key=geheim", text, sizeof(text));
+    answer_sentence(&answer, "http://e:4040/push?key=geheim", text, sizeof(text));
     CHECK(strstr(text, "http://e:4040/push asks for fewer requests (HTTP 429): rate limit"));
     CHECK(!strstr(text, "geheim") && !strchr(text, '\x1b') && !strstr(text, "second"));
     answer = (TransportAnswer){.error = -ECONNREFUSED, .problem = "Connection refused"};
-    answer_text(&answer, "http://e", text, sizeof(text));
+    answer_sentence(&answer, "http://e", text, sizeof(text));
     CHECK_STREQ(text, "The engine at http://e does not answer: Connection refused");
     memset(answer.body, 'x', sizeof(answer.body) - 1);
     answer = (TransportAnswer){.status = 400, .body = "\xc3\xa4\xc3\xa4\xc3\xa4"};
-    answer_text(&answer, "http://e", text, 48);
+    answer_sentence(&answer, "http://e", text, 48);
     CHECK(strlen(text) < 48);
 }
 
