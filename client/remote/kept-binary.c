@@ -17,12 +17,14 @@
 /*
  * The list comes once, and again when something newer may be in it. Each file comes over a
  * connection of its own, since that ends with it. Names and sizes of the daemon are checked: names
- * become names of files.
+ * become names of files. A daemon that lets us wait is not asked again.
  */
 
 enum { BINARIES_MAX = 1 << 16, PIECE = 64 << 10 };
 
-static const uint64_t timeout_ns = 5 * NS_PER_SECOND, list_age_ns = 10 * NS_PER_SECOND;
+static const uint64_t timeout_ns = 5 * NS_PER_SECOND; /* of each wait */
+static const uint64_t limit_ns = 30 * NS_PER_SECOND;  /* of a list or a file */
+static const uint64_t list_age_ns = 10 * NS_PER_SECOND;
 static const uint64_t binary_bytes_max = 256ULL << 20;
 
 struct KeptBinaries {
@@ -30,7 +32,8 @@ struct KeptBinaries {
     KeptBinary *items; /* sorted by name */
     size_t n;
     uint64_t listed_ns; /* 0: not yet */
-    bool is_over;       /* nobody answered */
+    uint64_t until_ns;  /* when what is asked for now has to be here */
+    bool is_over;       /* nobody answered in time */
 };
 
 static const char *const kept_kinds[KEPT_KINDS] = {"elf", "vdso", "kallsyms", "map"};
@@ -55,6 +58,19 @@ KeptBinaries *kept_binaries_free(KeptBinaries *kept) {
     free(kept->items);
     free(kept);
     return NULL;
+}
+
+/* How long the next wait may be; 0: the time is up. */
+static uint64_t kept_binaries_wait_ns(const KeptBinaries *kept) {
+    uint64_t now = clock_monotonic_ns();
+
+    return now < kept->until_ns ? MIN(timeout_ns, kept->until_ns - now) : 0;
+}
+
+static int kept_binaries_receive(const KeptBinaries *kept, Remote *remote, Reply *ret) {
+    uint64_t wait_ns = kept_binaries_wait_ns(kept);
+
+    return wait_ns == 0 ? -ETIMEDOUT : connection_receive(remote_connection(remote), wait_ns, ret);
 }
 
 static int kept_binaries_compare(const void *a, const void *b) {
@@ -89,11 +105,12 @@ static int kept_binaries_take(KeptBinaries *kept, const json_t *reply) {
 }
 
 /* Connects and makes one call. */
-static int kept_binaries_call(const KeptBinaries *kept, const char *method, json_t *parameters,
+static int kept_binaries_call(KeptBinaries *kept, const char *method, json_t *parameters,
                               CallFlags flags, Remote **ret) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     int r = parameters ? remote_try(kept->context, &remote) : -ENOMEM;
 
+    kept->until_ns = clock_monotonic_ns() + limit_ns;
     if (r < 0) {
         json_decref(parameters);
         return r;
@@ -114,14 +131,14 @@ static int kept_binaries_list(KeptBinaries *kept) {
     kept->items = NULL;
     kept->n = 0;
     while (r == 0 && reply.continues) {
-        r = connection_receive(remote_connection(remote), timeout_ns, &reply);
+        r = kept_binaries_receive(kept, remote, &reply);
         if (r == 0)
             r = reply.error ? -EACCES : kept_binaries_take(kept, reply.parameters);
     }
     if (kept->n > 0)
         qsort(kept->items, kept->n, sizeof(*kept->items), kept_binaries_compare);
     kept->listed_ns = clock_monotonic_ns();
-    kept->is_over = r < 0;
+    kept->is_over = r == -ETIMEDOUT;
     return r;
 }
 
@@ -157,13 +174,15 @@ const KeptBinary *kept_binaries_next(KeptBinaries *kept, const char *prefix, siz
     return NULL;
 }
 
-static int kept_binaries_copy(Remote *remote, uint64_t bytes, int fd) {
+static int kept_binaries_copy(const KeptBinaries *kept, Remote *remote, uint64_t bytes, int fd) {
     _cleanup_free_ uint8_t *piece = malloc(PIECE);
     int r = piece ? 0 : -ENOMEM;
 
     while (r == 0 && bytes > 0) {
-        ssize_t n = connection_read(remote_connection(remote), piece, MIN(bytes, (uint64_t)PIECE),
-                                    timeout_ns);
+        uint64_t wait_ns = kept_binaries_wait_ns(kept);
+        ssize_t n = wait_ns == 0 ? -ETIMEDOUT
+                                 : connection_read(remote_connection(remote), piece,
+                                                   MIN(bytes, (uint64_t)PIECE), wait_ns);
 
         if (n <= 0)
             return n < 0 ? (int)n : -EPIPE;
@@ -175,7 +194,7 @@ static int kept_binaries_copy(Remote *remote, uint64_t bytes, int fd) {
     return r;
 }
 
-int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd) {
+static int kept_binaries_fetch(KeptBinaries *kept, const KeptBinary *binary, int fd) {
     _cleanup_(remote_freep) Remote *remote = NULL;
     json_t *parameters = json_object();
     uint64_t bytes;
@@ -185,11 +204,18 @@ int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd) {
     value_set(&parameters, "binary", remote_word(binary->name));
     r = kept_binaries_call(kept, "io.profd.Control.Read", parameters, CALL_UPGRADE, &remote);
     if (r == 0)
-        r = connection_receive(remote_connection(remote), timeout_ns, &reply);
+        r = kept_binaries_receive(kept, remote, &reply);
     if (r < 0)
         return r;
     if (reply.error)
         return -ENOENT;
     bytes = reply_count(reply.parameters, "bytes");
-    return bytes > binary_bytes_max ? -EFBIG : kept_binaries_copy(remote, bytes, fd);
+    return bytes > binary_bytes_max ? -EFBIG : kept_binaries_copy(kept, remote, bytes, fd);
+}
+
+int kept_binaries_read(KeptBinaries *kept, const KeptBinary *binary, int fd) {
+    int r = kept->is_over ? -ETIMEDOUT : kept_binaries_fetch(kept, binary, fd);
+
+    kept->is_over |= r == -ETIMEDOUT;
+    return r;
 }

@@ -19,7 +19,7 @@ from perfrows import differences, our_rows, perf_rows  # noqa: E402
 from profctl import ended, environment, profctl  # noqa: E402
 from standin import CLOSE, Error, StandIn  # noqa: E402
 from workload import need_root  # noqa: E402
-from tap import check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 FOLDER = tempfile.TemporaryDirectory(prefix="profd-symbols.")
 RESTRICT = "/proc/sys/kernel/kptr_restrict"
@@ -103,7 +103,7 @@ def programs():
             build("g++", "source.cc", "cpp-static", "-static")]
     made += [strip_with_link("c-pie", "c-bare"), strip_with_link("cpp-pie", "cpp-bare")]
     if shutil.which("go"):
-        run("go", "build", "-o", "go-whole", "source.go", env={**os.environ, "GOFLAGS": "", "GOCACHE": at("cache"), "CGO_ENABLED": "0"})
+        run("go", "build", "-o", "go-whole", "source.go", env={**os.environ, "GOFLAGS": "", "GOCACHE": build_path("go-cache"), "CGO_ENABLED": "0"})
         made.append("go-whole")
     return made
 

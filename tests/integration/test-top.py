@@ -60,7 +60,7 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def scene(width=80, height=24):
+def scene(width=80, height=24, options=""):
     """A daemon, a busy shell, and top before them, as a member of profd-read and of nothing else."""
     need_root()
     if not shutil.which("tmux"):
@@ -71,7 +71,7 @@ def scene(width=80, height=24):
             subprocess.Popen(["sh", "-c", WORK]) as work:
         try:
             os.chmod(folder, 0o755)
-            command = f"setpriv --reuid 54322 --regid 54322 --groups {READ} {for_everyone()} --socket={daemon.control()} top"
+            command = f"setpriv --reuid 54322 --regid 54322 --groups {READ} {for_everyone()} --socket={daemon.control()} top {options}"
             with Terminal(folder, "HOME=/ " + command, width, height) as terminal:
                 yield daemon, terminal
         finally:
@@ -160,6 +160,17 @@ def the_screen_follows_its_size_and_a_daemon_that_starts_again():
             terminal.wait(r"^ *[0-9.]+% .* sh +")
             terminal.type("q")
             terminal.wait("^ended 0$")
+
+
+@test
+def a_filter_by_file_shows_what_is_sampled_there_alone():
+    shell = os.path.basename(os.path.realpath("/bin/sh"))
+    with scene(options=f"--dso={shell}") as (_, terminal):
+        screen = terminal.wait(rf"^ *[0-9.]+% .* sh +{shell} ")
+        check(all(f" {shell} " in f"{row[3]} " for row in rows(screen) if row[0] > 0), screen)
+        check("[kernel.kallsyms]" not in "\n".join(screen), screen)
+        terminal.type("q")
+        terminal.wait("^ended 0$")
 
 
 @test
