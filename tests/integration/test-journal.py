@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""profd's log as the journal gets it: a socket stands in for journald, in a /run of its own."""
+"""The logs of profd and profd-gateway as the journal gets them: a socket stands in for journald, in a /run of its own."""
 
 import json
 import os
@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check, equal, main, skip, source_path, test  # noqa: E402
 
 PROFD = build_path("daemon", "profd")
+GATEWAY = build_path("gateway", "profd-gateway")
 INSIDE = "inside"
 FIELDS = ("PRIORITY", "SYSLOG_IDENTIFIER", "MESSAGE", "MESSAGE_ID", "PROFD_EVENT", "PROFD_FILE", "PROFD_LINE")
 
@@ -35,13 +36,13 @@ def entries(listener):
             return
 
 
-def inside(config):
+def inside(config, program):
     """In the new mount namespace: prints what reaches the journal, then what reaches stderr."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
     listener = journal()
     reader, writer = os.pipe()
     status = os.fstat(writer)
-    subprocess.run([PROFD, "--check-config", f"--config={config}"], stderr=writer, check=False,
+    subprocess.run([program, "--check-config", f"--config={config}"], stderr=writer, check=False,
                    env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     os.close(writer)
     for entry in entries(listener):
@@ -50,29 +51,42 @@ def inside(config):
         print("stderr:" + rest.read())
 
 
-def number_of(event):
+def number_of(event, *table):
     """The id of the entry in the catalog."""
-    with open(source_path("daemon", "program", "log-event.c"), encoding="utf-8") as f:
+    with open(source_path(*table), encoding="utf-8") as f:
         return re.search(rf'"{event}", *"([0-9a-f]{{32}})"', f.read())[1]
 
 
-@test
-def lines_are_entries_of_the_journal():
+def compare(program, config_text, problem, event, *table):
+    """The one entry that this configuration makes."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare for a /run of its own")
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as config:
-        config.write("[Profd]\nMaxSessions=none\n")
+        config.write(config_text)
         config.flush()
-        said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, config.name],
+        said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, config.name, program],
                               capture_output=True, text=True, check=False)
         if "unshare:" in said.stderr:
             skip("may not have a mount namespace here")
         lines = said.stdout.splitlines()
         check(lines, said.stderr)
         equal(lines[1:], ["stderr:"], "what comes beside one entry")
-        values = ("4", "profd", f"{config.name}:2: MaxSessions=none is not understood: it takes a number from 1 to 64",
-                  number_of("config-problem"), "config-problem", config.name, "2")
+        values = ("4", os.path.basename(program), f"{config.name}:2: {problem}", number_of(event, *table), event,
+                  config.name, "2")
         equal(json.loads(lines[0]), dict(zip(FIELDS, values)), "the entry")
+
+
+@test
+def lines_are_entries_of_the_journal():
+    compare(PROFD, "[Profd]\nMaxSessions=none\n",
+            "MaxSessions=none is not understood: it takes a number from 1 to 64",
+            "config-problem", "daemon", "program", "log-event.c")
+
+
+@test
+def lines_of_the_gateway_are_entries_of_its_own():
+    compare(GATEWAY, "[Gateway]\nInlines=never\n", "Inlines=never is not understood: it takes yes or no",
+            "gateway-config-problem", "gateway", "program", "gateway-event.c")
 
 
 @test
@@ -80,7 +94,7 @@ def an_error_reaches_the_unit_although_its_process_has_ended():
     """By the stream of stderr, with its priority."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         skip("needs root and unshare for a /run of its own")
-    said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, "/no/such.conf"],
+    said = subprocess.run(["unshare", "-m", sys.executable, __file__, INSIDE, "/no/such.conf", PROFD],
                           capture_output=True, text=True, check=False)
     if "unshare:" in said.stderr:
         skip("may not have a mount namespace here")
@@ -91,6 +105,6 @@ def an_error_reaches_the_unit_although_its_process_has_ended():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [INSIDE]:
-        inside(sys.argv[2])
+        inside(*sys.argv[2:])
     else:
         main()
