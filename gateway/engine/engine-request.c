@@ -14,6 +14,11 @@
 
 static const uint64_t engine_part_distance_ns = 1000000;
 
+int engine_sink(const void *data, size_t size, void *arg) {
+    buffer_append(arg, data, size);
+    return buffer_error(arg);
+}
+
 int engine_request_init(EngineRequest *request, const EngineInput *input) {
     const Interval *interval = input->interval;
 

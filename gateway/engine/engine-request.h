@@ -5,7 +5,7 @@
  * accepts, and labels as engines take them. */
 
 #include "engine/engine.h"
-#include "export/pprof.h"
+#include "export/pprof-part.h"
 
 enum {
     ENGINE_PARTS_MAX = 4,
@@ -18,6 +18,9 @@ typedef struct EngineRequest {
     ExportInput export;
     ExportCells cells; /* by series */
 } EngineRequest;
+
+/* An ExportSink that appends to a Buffer. */
+int engine_sink(const void *data, size_t size, void *arg);
 
 int engine_request_init(EngineRequest *request, const EngineInput *input);
 void engine_request_done(EngineRequest *request);

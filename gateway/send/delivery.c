@@ -113,12 +113,14 @@ static uint64_t delivery_samples(const Delivery *delivery) {
 }
 
 static int delivery_encode(Delivery *delivery) {
+    uint64_t folded = 0;
     EngineInput input = {
         .interval = delivery->interval,
         .series = &delivery->series,
         .weight = delivery->settings->weight,
         .first = delivery->first,
         .max_bytes = delivery->settings->max_bytes,
+        .folded = &folded,
     };
     size_t next = delivery->first;
     int r;
@@ -131,6 +133,7 @@ static int delivery_encode(Delivery *delivery) {
         r = -EPROTO;
     if (r < 0)
         return r;
+    delivery->settings->counters->other_samples += folded;
     delivery->next = next;
     delivery->samples = delivery_samples(delivery);
     return 0;

@@ -7,7 +7,7 @@
 #include "export/export-function.h"
 #include "export/export-mapping.h"
 #include "export/export-output.h"
-#include "export/pprof.h"
+#include "export/pprof-part.h"
 
 /* Of a mapping: what its frames say together. */
 typedef struct PprofMapping {

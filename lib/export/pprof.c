@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "export/pprof.h"
+#include "export/pprof-part.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "encode/protobuf.h"
+#include "engine/engine-format.h"
+#include "engine/engine-request.h"
+
+/*
+ * The message PushRequest of Pyroscope. Its profiles are plain, since the whole request is
+ * compressed and the profiles of an interval have most names in common.
+ */
+
+enum {
+    PUSH_SERIES = 1,
+    SERIES_LABEL = 1,
+    SERIES_SAMPLE = 2,
+    LABEL_NAME = 1,
+    LABEL_VALUE = 2,
+    SAMPLE_PROFILE = 1,
+};
+
+static void pyroscope_put_label(const char *name, const Buffer *value, Buffer *body) {
+    size_t begun = protobuf_begin(body, SERIES_LABEL);
+
+    protobuf_str(body, LABEL_NAME, name);
+    protobuf_bytes(body, LABEL_VALUE, buffer_bytes(value));
+    protobuf_end(body, begun);
+}
+
+static int pyroscope_put_labels(const EngineRequest *request, const Series *series, Buffer *body) {
+    _cleanup_(buffer_done) Buffer value = {};
+
+    engine_series_name(request, series, &value);
+    pyroscope_put_label("__name__", &value, body);
+    for (size_t i = 0; i < series->labels.n; i++) {
+        const Label *label = &series->labels.list[i];
+
+        if (!engine_label_is_sent(label))
+            continue;
+        buffer_clear(&value);
+        engine_label_value(label->value, &value);
+        pyroscope_put_label(label->name, &value, body);
+        if (buffer_error(&value))
+            return -ENOMEM;
+    }
+    return buffer_error(&value);
+}
+
+static int pyroscope_put(const EngineRequest *request, size_t series, const PprofPart *parts,
+                         size_t n_parts, void *userdata, Buffer *body) {
+    size_t begun = protobuf_begin(body, PUSH_SERIES), sample, profile;
+    int r = pyroscope_put_labels(request, &request->input->series->items[series], body);
+
+    for (size_t i = 0; i < n_parts && r == 0; i++) {
+        sample = protobuf_begin(body, SERIES_SAMPLE);
+        profile = protobuf_begin(body, SAMPLE_PROFILE);
+        r = pprof_write(userdata, &parts[i], engine_sink, body);
+        protobuf_end(body, profile);
+        protobuf_end(body, sample);
+    }
+    protobuf_end(body, begun);
+    return r;
+}
+
+int pyroscope_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
+    _cleanup_(engine_request_done) EngineRequest request = {};
+    _cleanup_(pprof_freep) Pprof *pprof = NULL;
+    int r = engine_request_init(&request, input);
+
+    request.export.level = EXPORT_PLAIN;
+    if (r == 0)
+        r = pprof_new(&request.export, &pprof);
+    if (r < 0)
+        return r;
+    return engine_fill(&request, PYROSCOPE_STACKS_MAX, pyroscope_put, pprof, body, ret_next);
+}

@@ -1,0 +1,447 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Engines that none of us wrote get what profd-gateway sends, and give back what perf counts: the OpenTelemetry Collector,
+which `./dev engines` builds, and Parca and Pyroscope where they are installed."""
+
+import base64
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from collector import PATH, Collector, Engine, Front, Request, free_port  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
+from gateway_program import GATEWAY, Gateway  # noqa: E402
+from varlink import Varlink  # noqa: E402
+from workload import LONG, need_root, scratch, spinning, wait_until  # noqa: E402
+from tap import check, equal, main, skip, test  # noqa: E402
+
+SECOND = 1_000_000_000
+# So many intervals of a second; an hour of ten-second ones has as many as the long test.
+INTERVALS = 360 if LONG else 8
+HOST = "engine-test"
+PATIENCE_S = 300
+WORK = "while :; do find /usr/include | sort -r | md5sum; perl -e 'for (1..400000) { $x{$_ % 99} .= \"$_\" }'; done >/dev/null"
+GOLDEN = {"leaf": 404040400, "rec": 80808080, "main": 20202020}
+
+
+class Store:
+    """What profd recorded of some programs in these intervals, once for all tests, while it goes on recording."""
+
+    daemon = folder = since = until = None
+    _snapshot = _loads = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if cls.daemon:
+            return cls
+        cls.folder = scratch()
+        path = cls.folder.__enter__()
+        cls.daemon = Daemon(path, config=session(Event="cpu-clock", Frequency=199, RotateIntervalSec="60s"))
+        with spinning(), subprocess.Popen(["sh", "-c", WORK], stderr=subprocess.DEVNULL, start_new_session=True) as work:
+            cls.since = now_s() + SECOND
+            cls.until = cls.since + INTERVALS * SECOND
+            time.sleep((cls.until - time.time_ns()) / SECOND + 1)
+            os.killpg(work.pid, 9)
+        return cls
+
+    @classmethod
+    def samples(cls):
+        """What perf makes of the same window: (time of day, comm, innermost function) of each sample."""
+        if cls._snapshot is None:
+            with Varlink(cls.get().daemon.control()) as v:
+                replies = v.call("Snapshot", sinceUsec=cls.since // 1000, untilUsec=cls.until // 1000)
+            snapshot = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
+            cls._snapshot = list(perf_samples(snapshot))
+        return cls._snapshot
+
+    @classmethod
+    def end(cls):
+        if cls.daemon:
+            cls.daemon.kill()
+            cls.folder.__exit__(None, None, None)
+
+
+def perf_samples(path):
+    done = subprocess.run(["perf", "script", "--no-inline", "--ns", "-F", "comm,tod,ip,sym", "-i", path], capture_output=True,
+                          check=True)
+    for block in done.stdout.decode("utf-8", "replace").split("\n\n"):
+        lines = block.strip("\n").splitlines()
+        if lines:
+            comm, _, tod = lines[0].rstrip().rstrip(":").rpartition(" ")
+            words = lines[1].split(None, 1) if len(lines) > 1 else []
+            yield tod, comm.rsplit(None, 1)[0].strip(), words[1] if len(words) > 1 else "[unknown]"
+
+
+def send(name, kind, url, **keys):
+    return f"[Send {name}]\nType={kind}\nURL={url}\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+def head(store):
+    return f"[Gateway]\nSocket={store.daemon.control()}\nHost={HOST}\nIntervalSec=1s\n[Listen]\nSocket=none\n"
+
+
+def now_s():
+    """The second that has begun, in nanoseconds."""
+    return time.time_ns() // SECOND * SECOND
+
+
+def to_send(folder, store, *names):
+    """The state of destinations that have sent nothing of the store's window yet."""
+    os.makedirs(os.path.join(folder, "gateway-state"), exist_ok=True)
+    for name in names:
+        with open(os.path.join(folder, "gateway-state", f"{name}.json"), "w", encoding="utf-8") as f:
+            json.dump({"version": 1, "liveNs": max(store.until, now_s()), "lastSuccessNs": 0, "unsent": [[store.since, store.until]],
+                       "partials": [], "counters": {}}, f)
+
+
+def wait_until_sent(gateway, *names):
+    """Until the window has arrived at all of these destinations, and what was recorded since."""
+    def done():
+        if not os.path.exists(os.path.join(gateway.runtime, "status.json")):
+            return False
+        found = [gateway.destination(name) for name in names]
+        return all(d and d["backlogUsec"] == 0 and d["sentIntervals"] >= INTERVALS for d in found)
+
+    wait_until(done, PATIENCE_S + INTERVALS, "the backlog to be sent")
+
+
+def by(samples, *keys):
+    """Sums of samples (a dict of fields and a weight) by some fields."""
+    sums = collections.Counter()
+    for fields, weight in samples:
+        sums[tuple(fields[key] for key in keys)] += weight
+    return sums
+
+
+def same(got, want, what):
+    """Counters with what is wrong, and not all that is right."""
+    wrong = {key: (got.get(key), n) for key, n in want.items() if got.get(key) != n}
+    wrong.update({key: (n, None) for key, n in got.items() if key not in want})
+    check(not wrong, f"{what}, got and wanted: {dict(list(wrong.items())[:20])}")
+
+
+_aliases = {}
+
+
+def alias(name):
+    """One of the names that functions of the kernel have which begin at the same place."""
+    if not _aliases:
+        at = collections.defaultdict(list)
+        with open("/proc/kallsyms", encoding="utf-8") as f:
+            for address, kind, symbol in (line.split()[:3] for line in f):
+                if kind in "tTwW":
+                    at[address].append(symbol)
+        _aliases.update({symbol: min(names) for names in at.values() if len(names) > 1 for symbol in names})
+        _aliases[None] = None
+    return _aliases.get(name, name)
+
+
+def otlp_samples(profiles):
+    for profile in profiles:
+        for frames, attributes, value in profile["samples"]:
+            yield {"service": profile["resource"]["service.name"], "comm": attributes.get("thread.name"),
+                   "leaf": alias(frames[0]) if frames else "", "time": profile["time"]}, value
+
+
+class Sent:
+    """The store's window through one gateway to two tenants of the Collector, once: `a` as it is, `b` by rules."""
+
+    result = None
+
+    @classmethod
+    def get(cls):
+        if cls.result is None:
+            store = Store.get()
+            with scratch() as folder, Collector(folder) as collector, Front(collector.ports) as front:
+                cls.result = cls.run(folder, store, collector, front)
+        return cls.result
+
+    @classmethod
+    def run(cls, folder, store, collector, front):
+        to_send(folder, store, "plain", "ruled")
+        rules = ("[Relabel keep]\nSends=ruled\nAction=keep\nSourceLabels=service_name\nRegex=(perl|spin)\n"
+                 "[Relabel name]\nSends=ruled\nSourceLabels=service_name\nRegex=p(.*)\nTargetLabel=service_name\nReplacement=b-$1\n"
+                 "[Relabel less]\nSends=ruled\nAction=labeldrop\nRegex=comm\n")
+        config = head(store) + rules + send("plain", "otlp", front.url(), Tenant="a") + send("ruled", "otlp", front.url(), Tenant="b")
+        begun = time.monotonic()
+        with Gateway(folder, config) as gateway:
+            wait_until_sent(gateway, "plain", "ruled")
+            took = time.monotonic() - begun
+            status = {name: gateway.destination(name) for name in ("plain", "ruled")}
+        print(f"# note: {INTERVALS} intervals of a second went to two destinations in {took:.1f} s")
+        wait_until(lambda: all(len(collector.requests(t)) >= s["sentRequests"] for t, s in zip("ab", (status["plain"], status["ruled"]))),
+                   30, "the Collector to write what it got")
+        return {"a": collector.profiles("a"), "b": collector.profiles("b"), "requests": collector.requests("a"),
+                "seen": front.seen, "status": status}
+
+    @classmethod
+    def window(cls, tenant):
+        """Without what the gateway has followed live in the meantime."""
+        return [p for p in cls.get()[tenant] if Store.since <= p["time"] < Store.until]
+
+
+@test
+def collector_gets_the_golden_profile():
+    with scratch() as folder, Collector(folder) as collector:
+        config = os.path.join(folder, "gateway.conf")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(f"[Gateway]\nHost={HOST}\n" + send("otel", "otlp", f"http://127.0.0.1:{collector.ports['a']}"))
+        done = subprocess.run([GATEWAY, f"--config={config}", "--test=otel"], capture_output=True, text=True, check=False, timeout=60)
+        equal(done.returncode, 0, done.stderr + done.stdout)
+        request = wait_until(lambda: collector.requests(), 30, "the Collector to write it")[0]
+    profile, = Request(request).profiles()
+    equal(profile["scope"], "process_cpu", "the scope")
+    equal((profile["type"], profile["period_type"], profile["period"]),
+          (("samples", "count"), ("cpu", "nanoseconds"), 10101010), "the types")
+    equal({s[0][0]: s[2] * profile["period"] for s in profile["samples"]}, GOLDEN, "the sums")
+    equal([s[0] for s in sorted(profile["samples"], key=lambda s: len(s[0]))],
+          [["main"], ["rec", "main"], ["leaf", "rec", "main"]], "the stacks")
+    equal(profile["resource"]["host.name"], HOST, "the host")
+    check(profile["resource"]["service.name"] == "profd-golden", profile["resource"])
+    equal(profile["duration"], SECOND, "the duration")
+    check(0 <= time.time_ns() - profile["time"] < 120 * SECOND, profile["time"])
+    equal([s[1] for s in profile["samples"]], [{"process.pid": 1, "thread.name": "profd-golden"}] * 3, "attributes of samples")
+    equal(Request(request).mappings(), {"/usr/bin/profd-golden": {"process.executable.build_id.gnu": "5a" * 20}}, "the mappings")
+
+
+@test
+def entry_0_of_each_table_is_its_zero_value():
+    for request in Sent.get()["requests"]:
+        tables = request["dictionary"]
+        equal(tables["stringTable"][0], "", "the first string")
+        for name in ("mappingTable", "locationTable", "functionTable", "attributeTable", "stackTable"):
+            first = {key: value for key, value in tables[name][0].items() if value not in ([], {}, "", 0)}
+            equal(first, {}, f"the first entry of {name}")
+            check(len(tables[name]) > 1, f"{name} is empty")
+
+
+@test
+def every_interval_is_there_once_and_has_its_exact_time():
+    times = collections.Counter()
+    for profile in Sent.window("a"):
+        equal(profile["duration"], SECOND, "the duration")
+        times[(profile["time"], profile["resource"]["service.name"], tuple(sorted({s[1].get("thread.name") for s in profile["samples"]})))] += 1
+    equal([key for key, n in times.items() if n > 1], [], "profiles with the same labels and time")
+    equal(sorted({key[0] for key in times}), list(range(Store.since, Store.until, SECOND)), "the times of intervals")
+
+
+@test
+def totals_by_service_are_those_of_perf():
+    got = by(otlp_samples(Sent.window("a")), "service")
+    want = collections.Counter((comm,) for _, comm, _ in Store.samples())
+    same(got, want, "the samples of each service")
+    check(want[("spin",)] > INTERVALS and want[("perl",)] > INTERVALS, "spin and perl were hardly recorded")
+
+
+@test
+def totals_by_function_are_those_of_perf():
+    got = by(otlp_samples(Sent.window("a")), "service", "leaf")
+    want = collections.Counter((comm, alias(function)) for _, comm, function in Store.samples())
+    named = {key: n for key, n in want.items() if key[1] != "[unknown]"}
+    same({key: got[key] for key in named}, named, "the samples of each function of a service")
+    check(sum(named.values()) * 10 > sum(want.values()) * 8, f"perf names only {sum(named.values())} of {sum(want.values())}")
+    check(not [key for key in got if not key[1]], "frames without a name")
+
+
+@test
+def totals_of_each_interval_are_those_of_perf():
+    got = by(otlp_samples(Sent.window("a")), "time")
+    want = collections.Counter()
+    for tod, _, _ in Store.samples():
+        day, _, clock = tod.partition(" ") if " " in tod else ("", "", tod)
+        want[clock.partition(".")[0]] += 1
+    equal({time.strftime("%H:%M:%S", time.localtime(ns // SECOND)): n for (ns,), n in got.items()}, dict(want), "the samples of each second")
+
+
+@test
+def rules_keep_rename_and_drop_labels_of_one_destination_alone():
+    got = by(otlp_samples(Sent.window("b")), "service")
+    plain = by(otlp_samples(Sent.window("a")), "service")
+    equal(got, {("spin",): plain[("spin",)], ("b-erl",): plain[("perl",)]}, "the services of the second destination")
+    check(all("thread.name" not in s[1] for p in Sent.window("b") for s in p["samples"]), "comm was dropped")
+    check(all(p["resource"]["host.name"] == HOST for p in Sent.window("b")), "the host is always a label")
+
+
+@test
+def tenants_are_named_and_bodies_compressed():
+    seen = Sent.get()["seen"]
+    equal({path for path, _, _, _ in seen}, {PATH}, "the paths")
+    equal({tenant for _, tenant, _, _ in seen}, {"a", "b"}, "the tenants")
+    equal({encoding for _, _, encoding, _ in seen}, {"gzip"}, "the encodings")
+    for name in ("plain", "ruled"):
+        status = Sent.get()["status"][name]
+        equal((status["refusedIntervals"], status["repeatedRequests"]), (0, 0), f"refused and repeated of {name}")
+
+
+@test
+def protoc_decodes_what_was_sent():
+    if not shutil.which("protoc"):
+        skip("no protoc")
+    for _, _, _, body in Sent.get()["seen"][:5]:
+        done = subprocess.run(["protoc", "--decode_raw"], input=body, capture_output=True, check=False)
+        equal((done.returncode, done.stderr), (0, b""), "what protoc says")
+
+
+@test
+def files_are_read_by_pprof_of_go():
+    if not shutil.which("go"):
+        skip("go is not installed")
+    store = Store.get()
+    with scratch() as folder:
+        out = os.path.join(folder, "out")
+        os.mkdir(out)
+        to_send(folder, store, "files")
+        with Gateway(folder, head(store) + send("files", "file", out)) as gateway:
+            wait_until_sent(gateway, "files")
+        names = sorted(os.path.join(out, name) for name in os.listdir(out) if name.endswith(".pb.gz"))[:INTERVALS]
+        raw = subprocess.run(["go", "tool", "pprof", "-tags", "-sample_index=samples", *names], capture_output=True, text=True, check=True,
+                             env={**os.environ, "PPROF_TMPDIR": folder}).stdout
+    block = raw[raw.index(" service_name: "):].split("\n\n")[0]
+    got = {line.split(": ")[1]: int(line.split()[0]) for line in block.splitlines()[1:]}
+    want = collections.Counter(comm for _, comm, _ in Store.samples())
+    equal({name: got.get(name) for name in ("spin", "perl")}, {name: want[name] for name in ("spin", "perl")}, "samples by pprof")
+
+
+def ask(url, data=None, kind="application/json", **query):
+    if query:
+        url += "?" + urllib.parse.urlencode(query)
+    request = urllib.request.Request(url, data=data and json.dumps(data).encode(), headers={"Content-Type": kind})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def send_window(folder, kind, url):
+    """The store's window to an engine, until all of it has arrived."""
+    store = Store.get()
+    to_send(folder, store, kind)
+    with Gateway(folder, head(store) + send(kind, kind, url)) as gateway:
+        wait_until_sent(gateway, kind)
+
+
+def golden(folder, kind, url):
+    config = os.path.join(folder, "golden.conf")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(f"[Gateway]\nHost={HOST}\n" + send("it", kind, url))
+    done = subprocess.run([GATEWAY, f"--config={config}", "--test=it"], capture_output=True, text=True, check=False, timeout=120)
+    equal(done.returncode, 0, done.stderr + done.stdout)
+
+
+def iso(ns):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ns // SECOND))
+
+
+@test
+def parca_gives_back_what_perf_counts():
+    if not shutil.which("parca"):
+        skip("no parca on PATH")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with scratch() as folder:
+        with open(os.path.join(folder, "parca.yaml"), "w", encoding="utf-8") as f:
+            f.write("object_storage: {bucket: {type: FILESYSTEM, config: {directory: ./data}}}\n")
+        command = ["parca", "--config-path=parca.yaml", f"--http-address=127.0.0.1:{port}",
+                   "--debuginfod-upstream-servers=http://127.0.0.1:9", "--storage-active-memory=67108864"]
+        with Engine(folder, command, [port]):
+            golden(folder, "parca", url)
+            send_window(folder, "parca", url)
+            for service in ("spin", "perl"):
+                query = f'process_cpu:samples:count:cpu:nanoseconds:delta{{service_name="{service}",host="{HOST}"}}'
+                got = ask(url + "/api/profiles/query", mode="MODE_MERGE", report_type="REPORT_TYPE_PPROF",
+                          **{"merge.query": query, "merge.start": iso(Store.since - SECOND), "merge.end": iso(Store.until)})
+                path = os.path.join(folder, f"{service}.pb.gz")
+                with open(path, "wb") as f:
+                    f.write(base64.b64decode(got["pprof"]))
+                top = subprocess.run(["go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", path], capture_output=True,
+                                     text=True, check=True).stdout
+                equal({alias(f): n for f, n in pprof_top(top).items() if n}, leaves(service), f"the functions of {service}")
+
+
+def pprof_top(text):
+    rows = [line.split(None, 5) for line in text.split("cum%\n")[-1].splitlines()]
+    return {row[5].removesuffix(" (inline)"): int(row[0]) for row in rows}
+
+
+def leaves(service):
+    return dict(collections.Counter(alias(f) for _, comm, f in Store.samples() if comm == service))
+
+
+PYROSCOPE = """target: all
+architecture_storage: v2
+analytics: {reporting_enabled: false}
+self_profiling: {disable_push: true}
+server: {http_listen_address: 127.0.0.1, http_listen_port: %(http)d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %(grpc)d}
+memberlist: {bind_addr: [127.0.0.1], bind_port: %(member)d, advertise_addr: 127.0.0.1}
+pyroscopedb: {data_path: ./data}
+storage: {backend: filesystem, filesystem: {dir: ./shared}}
+"""
+
+
+def pyroscope_command(ports):
+    here = "127.0.0.1"
+    words = {"metastore.address": f"{here}:{ports['grpc']}", "query-backend.address": f"{here}:{ports['grpc']}",
+             "metastore.raft.bind-address": f"{here}:{ports['raft']}", "metastore.raft.advertise-address": f"{here}:{ports['raft']}",
+             "metastore.raft.server-id": f"{here}:{ports['raft']}", "metastore.data-dir": "./data/metastore/data",
+             "metastore.raft.dir": "./data/metastore/raft", "metastore.raft.snapshots-dir": "./data/metastore/raft"}
+    words.update({name: here for name in (
+        "segment-writer.lifecycler.addr", "query-frontend.instance-addr", "distributor.ring.instance-addr", "compactor.ring.instance-addr",
+        "query-scheduler.ring.instance-addr", "overrides-exporter.ring.instance-addr", "store-gateway.sharding-ring.instance-addr")})
+    return ["pyroscope", "-config.file=p.yaml", *(f"-{name}={value}" for name, value in words.items())]
+
+
+def is_ready(url):
+    try:
+        with urllib.request.urlopen(url + "/ready", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+@test
+def pyroscope_gives_back_what_perf_counts():
+    if not shutil.which("pyroscope"):
+        skip("no pyroscope on PATH")
+    ports = {name: free_port() for name in ("http", "grpc", "raft", "member")}
+    url = f"http://127.0.0.1:{ports['http']}"
+    with scratch() as folder:
+        with open(os.path.join(folder, "p.yaml"), "w", encoding="utf-8") as f:
+            f.write(PYROSCOPE % ports)
+        with Engine(folder, pyroscope_command(ports), [ports["http"]]):
+            wait_until(lambda: is_ready(url), 120, "pyroscope to be ready")
+            golden(folder, "pyroscope", url)
+            send_window(folder, "pyroscope", url)
+            for service in ("spin", "perl"):
+                question = {"profileTypeID": "process_cpu:samples:count:cpu:nanoseconds",
+                            "labelSelector": f'{{service_name="{service}",host="{HOST}"}}',
+                            "start": Store.since // 1_000_000, "end": Store.until // 1_000_000 - 1}
+                want = leaves(service)
+                wait_until(lambda: pyroscope_leaves(ask(url + "/querier.v1.QuerierService/SelectMergeStacktraces", question)) == want, 30,
+                           f"{service} with {want}")
+
+
+def pyroscope_leaves(answer):
+    """Self values by function; a level has four numbers for each bar: offset, total, self, name."""
+    graph = answer.get("flamegraph", {})
+    sums = collections.Counter()
+    for level in graph.get("levels", []):
+        values = [int(v) for v in level["values"]]
+        for i in range(0, len(values), 4):
+            if values[i + 2]:
+                sums[alias(graph["names"][values[i + 3]])] += values[i + 2]
+    return dict(sums)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Store.end()
