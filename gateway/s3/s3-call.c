@@ -18,6 +18,8 @@
  * that should not hold a part of an object in memory, so the call ends then.
  */
 
+#define S3_REGION_DEFAULT "us-east-1"
+
 enum { S3_ATTEMPTS = 4 };
 #define S3_FIRST_DELAY_NS   NS_PER_SECOND
 #define S3_LONGEST_DELAY_NS (20 * NS_PER_SECOND)
@@ -33,6 +35,12 @@ struct S3Call {
     S3CallDone done;
     void *userdata;
 };
+
+void s3_target_init(S3Target *target, const SendConfig *config, Transport *transport, Loop *loop) {
+    *target = (S3Target){.config = config, .transport = transport, .loop = loop};
+    (void)snprintf(target->sigv4, sizeof(target->sigv4), "aws:amz:%s:s3",
+                   config->region[0] ? config->region : S3_REGION_DEFAULT);
+}
 
 void s3_hash(Bytes bytes, char ret[S3_HASH_MAX]) {
     uint8_t digest[SHA256_DIGEST_LENGTH];

@@ -20,6 +20,10 @@ typedef struct S3Target {
     void *userdata;
 } S3Target;
 
+/* What signs for the region of the configuration. on_problem and userdata are the caller's to set.
+ */
+void s3_target_init(S3Target *target, const SendConfig *config, Transport *transport, Loop *loop);
+
 /* All of it is borrowed until the call is done. */
 typedef struct S3Request {
     const char *method;

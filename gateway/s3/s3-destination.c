@@ -10,7 +10,6 @@
 
 /* A destination from its configuration and its state, and what others may know of it. */
 
-#define S3_REGION_DEFAULT "us-east-1"
 #define S3_RATE                                                                                    \
     { .interval_ns = 60 * NS_PER_SECOND, .burst = 1 }
 
@@ -83,19 +82,15 @@ static void s3_destination_init(S3Run *run, const S3DestinationOptions *options)
     *run = (S3Run){.config = config,
                    .gateway = gateway,
                    .loop = options->loop,
-                   .target = {.config = config,
-                              .transport = options->transport,
-                              .loop = options->loop,
-                              .on_problem = s3_run_note,
-                              .userdata = run},
                    .profd = {.socket = gateway->socket[0] ? gateway->socket : NULL,
                              .session = gateway->session[0] ? gateway->session : "default",
                              .folder = options->state_folder},
                    .item = {.object.fd = -1},
                    .error_rate = S3_RATE,
                    .state_rate = S3_RATE};
-    (void)snprintf(run->target.sigv4, sizeof(run->target.sigv4), "aws:amz:%s:s3",
-                   config->region[0] ? config->region : S3_REGION_DEFAULT);
+    s3_target_init(&run->target, config, options->transport, options->loop);
+    run->target.on_problem = s3_run_note;
+    run->target.userdata = run;
     (void)snprintf(run->host, sizeof(run->host), "%s", gateway->host);
     if (!run->host[0])
         (void)gethostname(run->host, sizeof(run->host) - 1);

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 import objects  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
-from gateway_program import Gateway  # noqa: E402
+from gateway_program import GATEWAY, Gateway  # noqa: E402
 from profctl import profctl  # noqa: E402
 from swift_store import Swift  # noqa: E402
 from workload import need_root, scratch, spinning, wait_until  # noqa: E402
@@ -98,6 +98,17 @@ def wrong_secret_is_refused_and_explained():
         g.wait_until(lambda: "secret" in ((g.destination("archive") or {}).get("lastError") or ""), "a sentence in the status")
         check("not-the-secret" not in g.log(), "the secret is in the log")
         equal(keys_of("wrong"), [], "objects")
+
+
+@test
+def destination_can_be_tested():
+    scene = Scene.get()
+    path = os.path.join(scene.folder, "test.conf")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"[Send archive]\nType=s3\nURL={scene.swift.url}\nPasswordFile={scene.swift.secret_file(scene.folder)}\n")
+    done = subprocess.run([GATEWAY, f"--config={path}", "--test=archive"], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, f"status of the test ({done.stderr})")
+    check("gives back the same bytes" in done.stdout and "stays" not in done.stdout, done.stdout)
 
 
 @test

@@ -168,6 +168,13 @@ class Handler(BaseHTTPRequestHandler):
         elif self.command == "DELETE" and upload is not None:
             del bucket.uploads[upload]
             self.answer(204)
+        elif self.command in ("GET", "DELETE") and key not in bucket.objects:
+            raise Fault(404, "NoSuchKey")
+        elif self.command == "GET":
+            self.answer(200, bucket.objects[key])
+        elif self.command == "DELETE":
+            del bucket.objects[key]
+            self.answer(204)
         elif self.command == "PUT":
             bucket.put(key, body, 1)
             self.answer(200, ETag=f'"{hashlib.md5(body).hexdigest()}"')

@@ -15,12 +15,13 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import objects  # noqa: E402
-from bucket import PART_BYTES, Bucket  # noqa: E402
+from bucket import PART_BYTES, REGION, Bucket  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
 from profctl import profctl  # noqa: E402
 from workload import LONG, end, need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
+GATEWAY = build_path("gateway", "profd-gateway")
 TOOL = build_path("tests", "integration", "s3-tool")
 SECONDS = 1  # of a window
 WAIT_S = 60
@@ -163,6 +164,38 @@ def wrong_secret_is_said_in_a_sentence_and_nowhere_shown():
             gateway.stop()
         with Gateway(bucket, "secret") as gateway:
             wait_objects(bucket, 1, gateway)
+
+
+def try_destination(bucket, secret=None):
+    """profd-gateway --test on a destination for this bucket."""
+    with scratch() as folder:
+        path = os.path.join(folder, "gateway.conf")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[Send archive]\nType=s3\nURL={bucket.url}\nRegion={REGION}\n"
+                    f"PasswordFile={bucket.secret_file(folder, secret)}\n")
+        return subprocess.run([GATEWAY, f"--config={path}", "--test=archive"], capture_output=True, text=True, check=False)
+
+
+@test
+def destination_can_be_tested():
+    with Bucket() as bucket:
+        done = try_destination(bucket)
+        equal((done.returncode, done.stderr), (0, ""), "the test")
+        check("gives back the same bytes" in done.stdout, done.stdout)
+        equal([method for method, _ in bucket.requests], ["PUT", "GET", "DELETE"], "requests")
+        equal(bucket.objects, {}, "objects")
+        bucket.fail("DELETE", status=403, code="AccessDenied")
+        equal(try_destination(bucket).returncode, 0, "status without the right to delete")
+
+
+@test
+def test_of_a_destination_explains_what_is_wrong():
+    with Bucket() as bucket:
+        done = try_destination(bucket, secret="wrong-secret")
+        check(done.returncode == 1 and "the secret is not that of the access key" in done.stderr, done.stderr)
+        bucket.fail("PUT", status=404, code="NoSuchBucket")
+        done = try_destination(bucket)
+        check(done.returncode == 1 and "bucket of URL= does not exist" in done.stderr, done.stderr)
 
 
 def snapshot(name, of="raw", seconds=2):
