@@ -62,14 +62,13 @@ static Bytes profile_of(const Buffer *body, size_t series, size_t sample) {
 }
 
 static uint64_t sum_of(Bytes profile, unsigned column) {
+    Cursor c = cursor_of(profile.data, profile.size, false);
     uint64_t sum = 0, v[VALUES_MAX];
+    Field field;
 
-    for (size_t i = 0; i < count(profile, 2); i++) {
-        Bytes sample = get(profile, 2, i).bytes;
-
-        if (get_packed(sample, 2, v) > column)
+    while (take_field(&c, &field))
+        if (field.number == 2 && get_packed(field.bytes, 2, v) > column)
             sum += v[column];
-    }
     return sum;
 }
 

@@ -49,10 +49,12 @@ static Bytes attribute(Bytes of, const char *key) {
 }
 
 static uint64_t sum_of(Bytes of) {
+    Cursor c = cursor_of(of.data, of.size, false);
     uint64_t sum = 0, v[VALUES_MAX];
+    Field field;
 
-    for (size_t i = 0; i < count(of, 2); i++)
-        if (get_packed(get(of, 2, i).bytes, 4, v) == 1)
+    while (take_field(&c, &field))
+        if (field.number == 2 && get_packed(field.bytes, 4, v) == 1)
             sum += v[0];
     return sum;
 }
