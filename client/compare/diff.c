@@ -149,23 +149,34 @@ static void diff_put_side(const DiffWork *work, const char *name, const View *vi
                     context_width(work->context) ?: (size_t)SHRT_MAX);
 }
 
+static void diff_put_sentence(const DiffWork *work, Buffer *text) {
+    text_putc(text, '\0');
+    if (!buffer_error(text))
+        screen_wrap(&work->context->out.buffer, (const char *)text->data, 0, 0,
+                    context_width(work->context) ?: (size_t)SHRT_MAX);
+    buffer_clear(text);
+}
+
 static void diff_put_verdict(const DiffWork *work) {
     const ProfileDiff *diff = work->diff;
-    Buffer *out = &work->context->out.buffer;
+    _cleanup_(buffer_done) Buffer text = {};
 
+    text_putc(&work->context->out.buffer, '\n');
     if (diff->n_significant == 0)
-        text_puts(out, "\nNothing changed by more than chance.\n");
+        text_puts(&text, "Nothing changed by more than chance.");
     else {
-        text_puts(out, "\n");
-        figure_count(out, diff->n_significant);
-        text_puts(out, " of ");
-        figure_count(out, diff->n_rows);
-        text_puts(out, " rows changed by more than chance; at most one in twenty of such rows is "
-                       "chance after all.\n");
+        figure_count(&text, diff->n_significant);
+        text_puts(&text, " of ");
+        figure_count(&text, diff->n_rows);
+        text_puts(&text, " rows changed by more than chance; at most one in twenty of such rows "
+                         "is chance after all.");
     }
-    if (!diff->is_spread_known)
-        text_puts(out, "The windows are too short to see how much load varies anyway; chance is "
-                       "that of counts alone.\n");
+    diff_put_sentence(work, &text);
+    if (diff->is_spread_known)
+        return;
+    text_puts(&text, "The windows are too short to see how much load varies anyway; chance is that "
+                     "of counts alone.");
+    diff_put_sentence(work, &text);
 }
 
 static void diff_put_row(const DiffWork *work, const DiffRow *row, Table *table, Buffer *text) {
@@ -207,7 +218,8 @@ static int diff_make_table(const DiffWork *work, Table **ret) {
 
         for (size_t k = 0; name[k] && k + 1 < sizeof(names[i]); k++)
             names[i][k] = (char)(name[k] - 'a' + 'A');
-        columns[n++] = (Column){.name = names[i], .shrinks = true};
+        columns[n++] =
+            (Column){.name = names[i], .shrinks = true, .is_main = keys->items[i] == ROW_SYMBOL};
     }
     return table_new(work->context, columns, ret);
 }

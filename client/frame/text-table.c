@@ -160,20 +160,26 @@ static void text_table_drop_columns(Table *table) {
                 table->widths[i] = 0;
 }
 
+/* The width by which columns are compared that may be cut. */
+static size_t text_table_claim(const Table *table, size_t column) {
+    return table->widths[column] * (table->columns[column].is_main ? 1 : 2);
+}
+
 /* If no more columns can be omitted, one is cut down to the width of its heading. */
 static void text_table_shrink_columns(Table *table) {
     size_t width = text_table_width(table, false);
 
     for (; width > table->terminal_width; width--) {
-        size_t *widest = NULL;
+        size_t widest = table->n_columns;
 
         for (size_t i = 0; i < table->n_columns; i++)
             if (table->columns[i].shrinks && table->widths[i] > strlen(table->columns[i].name) &&
-                (!widest || table->widths[i] >= *widest))
-                widest = &table->widths[i];
-        if (!widest)
+                (widest == table->n_columns ||
+                 text_table_claim(table, i) >= text_table_claim(table, widest)))
+                widest = i;
+        if (widest == table->n_columns)
             return;
-        (*widest)--;
+        table->widths[widest]--;
     }
 }
 

@@ -16,6 +16,7 @@ typedef struct Column {
     const char *name; /* NULL ends the list */
     bool right;       /* right-aligned, for numbers */
     bool shrinks;     /* may be cut on a narrow terminal */
+    bool is_main;     /* when it is cut, it keeps twice the width of others */
     unsigned drops;   /* omitted if cutting is not enough, 1 first; 0: never */
 } Column;
 

@@ -14,7 +14,7 @@ enum { FIGURES = 3 };
 /* clang-format off */
 static const Column columns[ROW_KEYS] = {
     [PROFILE_EVENT]     = { .name = "EVENT",     .shrinks = true },
-    [PROFILE_COMM]      = { .name = "COMM"                       },
+    [PROFILE_COMM]      = { .name = "COMM",      .shrinks = true },
     [PROFILE_PID]       = { .name = "PID",       .right = true   },
     [PROFILE_TID]       = { .name = "TID",       .right = true   },
     [PROFILE_CPU]       = { .name = "CPU",       .right = true   },
@@ -23,7 +23,7 @@ static const Column columns[ROW_KEYS] = {
     [PROFILE_CONTAINER] = { .name = "CONTAINER", .shrinks = true },
     [PROFILE_TIME]      = { .name = "TIME"                       },
     [ROW_DSO]           = { .name = "DSO",       .shrinks = true },
-    [ROW_SYMBOL]        = { .name = "SYMBOL",    .shrinks = true },
+    [ROW_SYMBOL]        = { .name = "SYMBOL",    .shrinks = true, .is_main = true },
     [ROW_SRCLINE]       = { .name = "SRCLINE",   .shrinks = true },
 };
 /* clang-format on */

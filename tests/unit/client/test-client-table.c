@@ -97,6 +97,22 @@ TEST(a_narrow_terminal_cuts_only_between_characters) {
                 "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5   1\n");
 }
 
+TEST(the_main_column_keeps_twice_the_width_of_others) {
+    static const Column main_last[] = {
+        {.name = "A", .shrinks = true}, {.name = "B", .shrinks = true, .is_main = true}, {}};
+    _cleanup_(table_freep) Table *table = NULL;
+    _cleanup_(buffer_done) Buffer out = {};
+
+    (void)setenv("COLUMNS", "17", 1);
+    CHECK_OK(table_new(&(Context){.no_legend = true}, main_last, &table));
+    table_shown(table, "aaaaaaaaaaaaaaaaaaaa");
+    table_shown(table, "bbbbbbbbbbbbbbbbbbbb");
+    (void)unsetenv("COLUMNS");
+    CHECK_OK(table_print(table, &out));
+    text_putc(&out, '\0');
+    CHECK_STREQ((const char *)out.data, "aaaaa  bbbbbbbbbb\n");
+}
+
 TEST(a_narrow_terminal_drops_the_least_important_columns_first) {
     static const Column columns_that_drop[] = {{.name = "NAME"},
                                                {.name = "A LONG HEADING", .drops = 2},
