@@ -30,6 +30,7 @@ INTERVALS = 360 if LONG else 8
 HOST = "engine-test"
 PATIENCE_S = 300
 WORK = "while :; do find /usr/include | sort -r | md5sum; perl -e 'for (1..400000) { $x{$_ % 99} .= \"$_\" }'; done >/dev/null"
+PROGRAMS = ("spin", "perl", "find", "sort", "md5sum")
 GOLDEN = {"leaf": 404040400, "rec": 80808080, "main": 20202020}
 
 
@@ -248,7 +249,11 @@ def totals_by_function_are_those_of_perf():
     got = by(otlp_samples(Sent.window("a")), "service", "leaf")
     want = collections.Counter((comm, alias(function)) for _, comm, function in Store.samples())
     named = {key: n for key, n in want.items() if key[1] != "[unknown]"}
-    same({key: got[key] for key in named}, named, "the samples of each function of a service")
+    ours = {key: n for key, n in named.items() if key[0] in PROGRAMS}
+    same({key: got[key] for key in ours}, ours, "the samples of each function of our programs")
+    # perf may take another file than the one that was mapped, and makes names of its own for entries of the PLT.
+    wrong = sum(abs(got[key] - n) for key, n in named.items())
+    check(wrong * 100 < sum(named.values()), f"{wrong} samples of {sum(named.values())} have another function")
     check(sum(named.values()) * 10 > sum(want.values()) * 8, f"perf names only {sum(named.values())} of {sum(want.values())}")
     check(not [key for key in got if not key[1]], "frames without a name")
 
