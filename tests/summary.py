@@ -89,6 +89,7 @@ ALLOWED_SKIPS = (
     ("go is not installed", lambda: not shutil.which("go")),
     ("'./dev readers' installs it", lambda: not Path("build/readers/node_modules").exists()),
     ("'./dev engines' builds it", no_collector),
+    ("apt-get install swift-proxy", lambda: not shutil.which("swift-proxy-server")),
     ("no parca on PATH", lambda: not shutil.which("parca")),
     ("no pyroscope on PATH", lambda: not shutil.which("pyroscope")),
     ("lets everybody record whole CPUs", lambda: paranoid() < 1),
