@@ -159,6 +159,13 @@ int follow_connect(Follow *follow, Connection *connection, uint64_t timeout_ns,
     return r < 0 ? r : follow_begin(follow, r, boot_id);
 }
 
+/* Whether a sample comes again, or came before. Samples behind the last watermark at the end of a
+ * stream come again when it is continued; until then others between them may be missing. */
+static bool follow_leaves_out(const Follow *follow, uint64_t time) {
+    return time <= follow->returned_ns ||
+           (follow->until_us == 0 && follow->marked && pd_order_at_end(follow->order));
+}
+
 /* Whether a record is a mark, which is noted. */
 static bool follow_take_mark(Follow *follow, FollowItem *item) {
     if (!pd_stream_mark_read(&item->record, &item->mark))
@@ -180,7 +187,7 @@ int follow_next(Follow *follow, FollowItem *ret) {
         bool is_sample = ret->record.type == PD_RECORD_SAMPLE && ret->stamp.has_time;
 
         ret->what = FOLLOW_RECORD;
-        if (is_sample && ret->stamp.time <= follow->returned_ns)
+        if (is_sample && follow_leaves_out(follow, ret->stamp.time))
             continue;
         if (is_sample)
             follow->sample_ns = MAX(follow->sample_ns, ret->stamp.time);

@@ -16,7 +16,8 @@ from workload import need_root, scratch, spinning  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
 TOOL = build_path("tests", "integration", "source-tool")
-INTERVALS = 5
+INTERVALS = 6
+LENGTH_S = 1
 READ = 64301
 GROUPS = {"profd-read": READ, "profd-admin": 64302}
 CONFIG = session(Event="cpu-clock", Frequency=199)
@@ -48,7 +49,7 @@ class Run:
         os.mkdir(cache, 0o700)
         os.chown(cache, 64311, READ)
         # As the gateway runs: a user of its own whose group may read.
-        with subprocess.Popen([*READER, TOOL, cls.daemon.control(), "2", str(INTERVALS), cache], stdout=subprocess.PIPE,
+        with subprocess.Popen([*READER, TOOL, cls.daemon.control(), str(LENGTH_S), str(INTERVALS), cache], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as tool:
             timer = threading.Timer(LIMIT_S, tool.kill)
             timer.start()
@@ -80,7 +81,7 @@ def of(kind):
 
 def recorded():
     """The live intervals of which there is anything; a slow restart takes a whole one."""
-    return [line for line in of("live") if int(line[3]) < 2 * SECOND]
+    return [line for line in of("live") if int(line[3]) < LENGTH_S * SECOND]
 
 
 def counted_by_perf(since_ns, until_ns):
@@ -111,8 +112,8 @@ def intervals_have_no_gap_and_no_overlap():
     equal(len(live), INTERVALS)
     for line in live:
         since, until = int(line[1]), int(line[2])
-        equal(until - since, 2 * SECOND)
-        equal(since % (2 * SECOND), 0, "an interval begins at a multiple of its length")
+        equal(until - since, LENGTH_S * SECOND)
+        equal(since % (LENGTH_S * SECOND), 0, "an interval begins at a multiple of its length")
     for before, after in zip(live, live[1:]):
         equal(before[2], after[1], "an interval begins where the last one ended")
 
@@ -141,7 +142,7 @@ def restart_of_profd_is_a_gap_and_no_loss():
     costs = dict(zip(of("connections")[0][::2], of("connections")[0][1::2]))
     check(int(costs["connections"]) >= 2, f"it connected {costs['connections']} times")
     missing = sum(int(line[3]) for line in of("live"))
-    check(0 < missing < 2 * SECOND * INTERVALS, f"{missing} ns are missing")
+    check(0 < missing < LENGTH_S * SECOND * INTERVALS, f"{missing} ns are missing")
 
 
 @test

@@ -145,6 +145,10 @@ void pd_order_release(PdOrder *order, uint64_t time) {
         order_release(order, time - 1);
 }
 
+bool pd_order_at_end(const PdOrder *order) {
+    return order->at_end;
+}
+
 uint64_t pd_order_late(const PdOrder *order) {
     return order->late;
 }

@@ -47,5 +47,8 @@ int pd_order_next(PdOrder *order, PdRecord *ret, PdStamp *ret_stamp);
 /* The stream promises in another way that no later record is older than this time: what is older is
  * returned next, without waiting for rounds. */
 void pd_order_release(PdOrder *order, uint64_t time);
+/* The input has ended, and what is returned now was not released by anything else: of a stream that
+ * was cut off, older records may be missing. */
+bool pd_order_at_end(const PdOrder *order);
 /* The number of records that came although a FINISHED_ROUND had promised none so old. */
 uint64_t pd_order_late(const PdOrder *order);
