@@ -47,7 +47,7 @@ static void check_send(const SendConfig *send) {
     assert(*send->name && *send->type && *send->url);
     assert(is_text(send->url, sizeof(send->url)) && is_text(send->tenant, sizeof(send->tenant)));
     assert(is_text(send->proxy, sizeof(send->proxy)));
-    assert(!strchr(send->credential, '/') && !strchr(send->url, ' '));
+    assert(!strchr(send->credential, '/') && (*send->url == '/' || !strchr(send->url, ' ')));
     assert((strcmp(send->type, "file") == 0) == (*send->url == '/'));
     assert(send->share_percent >= 1 && send->share_percent <= 100);
     assert(send->max_series >= 1 && send->max_series <= 10000);
