@@ -139,7 +139,7 @@ static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
     result.verdict = s3_problem_judge(answer, result.sentence);
     if (result.verdict != S3_DONE)
         call->target->on_problem(call->target->userdata, result.sentence,
-                                 answer->error != 0 ? 0 : answer->status);
+                                 answer->error != 0 ? S3_NO_ANSWER : answer->status);
     if (!s3_call_repeat(call, &result))
         s3_call_end(call, &result);
 }

@@ -6,7 +6,10 @@
 #include "s3/s3-problem.h"
 #include "util/bytes.h"
 
-enum { S3_HASH_MAX = 65 }; /* SHA-256 as hexadecimal digits */
+enum {
+    S3_HASH_MAX = 65, /* SHA-256 as hexadecimal digits */
+    S3_NO_ANSWER = -1,
+};
 
 /* A bucket and who is asked for it; one for each destination. */
 typedef struct S3Target {
@@ -15,7 +18,8 @@ typedef struct S3Target {
     Loop *loop;
     char sigv4[GATEWAY_NAME_MAX + 16];
     uint64_t requests, retries, sent_bytes;
-    /* Each answer other than success, also of an attempt that is repeated. */
+    /* Each answer other than success, also of an attempt that is repeated; `status` is S3_NO_ANSWER
+     * without one, and 0 where the store was not asked. */
     void (*on_problem)(void *userdata, const char *sentence, long status);
     void *userdata;
 } S3Target;

@@ -10,6 +10,8 @@
 
 /* A destination from its configuration and its state, and what others may know of it. */
 
+/* A window that is due for so long is late. */
+#define S3_GRACE_NS (10 * NS_PER_SECOND)
 #define S3_RATE                                                                                    \
     { .interval_ns = 60 * NS_PER_SECOND, .burst = 1 }
 
@@ -125,6 +127,9 @@ int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret)
 static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     uint64_t end_ns = s3_schedule_first(now_ns, run->config->object_interval_ns);
+    uint64_t due_ns =
+        s3_schedule_next(run->state.until_ns, run->config->object_interval_ns, run->spread_ns)
+            .due_ns;
     bool snapshots = s3_run_sends_snapshots(run->config);
     /* The list is the task's while it runs. */
     size_t waiting = snapshots && !run->task ? run->pending.n - run->pending.next : 0;
@@ -134,7 +139,7 @@ static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) 
         status->ranges = waiting;
         status->backlog_since_ns = run->pending.items[run->pending.next].created_us * NS_PER_US;
         status->live_until_ns = status->backlog_since_ns;
-    } else if (!snapshots && end_ns > run->state.until_ns) {
+    } else if (!snapshots && now_ns > due_ns + S3_GRACE_NS) {
         status->ranges = 1;
         status->backlog_ns = end_ns - run->state.until_ns;
         status->backlog_since_ns = run->state.until_ns;

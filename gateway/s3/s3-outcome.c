@@ -37,7 +37,7 @@ void s3_run_note(void *userdata, const char *sentence, long status) {
     (void)snprintf(self->last_error, sizeof(self->last_error), "%s", sentence);
     self->last_error_ns = clock_ns(CLOCK_REALTIME);
     if (status != 0)
-        self->last_status = status;
+        self->last_status = status == S3_NO_ANSWER ? 0 : status;
     (void)log_limited(&self->error_rate, LOG_LEVEL_WARNING, 0, "Destination '%s': %s",
                       self->config->name, sentence);
 }

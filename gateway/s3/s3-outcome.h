@@ -46,7 +46,7 @@ typedef struct S3Run {
 /* All but save and note wake the destination again. */
 void s3_run_save(S3Run *self);
 void s3_run_wake(S3Run *self, uint64_t delay_ns);
-/* The last error, for status and log; `status` 0: it is not from an answer. */
+/* The last error, for status and log; `status` as in S3Target. */
 void s3_run_note(void *userdata, const char *sentence, long status);
 void s3_run_fail(S3Run *self, const S3UploadResult *result);
 void s3_run_fail_with(S3Run *self, const char *sentence);

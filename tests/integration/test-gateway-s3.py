@@ -25,7 +25,7 @@ GATEWAY = build_path("gateway", "profd-gateway")
 TOOL = build_path("tests", "integration", "s3-tool")
 SECONDS = 1  # of a window
 WAIT_S = 60
-KILLS = 30 if LONG else 4
+KILLS = 50 if LONG else 4
 CONFIG = session(Frequency=997) + session("raw", Frequency=499, CallGraph="dwarf:16K", Compress="none")
 
 
