@@ -242,6 +242,11 @@ class Engine(http.server.BaseHTTPRequestHandler):
             cls.asked += 1
             self.reply(cls.answer if cls.asked > cls.later else {"flamegraph": {"names": ["total"], "total": "0"}})
 
+    def do_GET(self):
+        cls = type(self)
+        cls.asked += 1
+        self.reply(cls.answer if cls.asked > cls.later else {})
+
     def reply(self, value):
         data = json.dumps(value).encode()
         self.send_response(200)
@@ -253,7 +258,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def tested(answer, later=0):
+def tested(answer, later=0, kind="pyroscope"):
     """`profd-gateway --test` against an engine that gives this back."""
     handler = type("Handler", (Engine,), {"answer": answer, "later": later})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as folder:
@@ -261,7 +266,7 @@ def tested(answer, later=0):
         thread.start()
         path = os.path.join(folder, "gateway.conf")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(send("engine", Type="pyroscope", URL=f"http://127.0.0.1:{server.server_port}") +
+            f.write(send("engine", Type=kind, URL=f"http://127.0.0.1:{server.server_port}") +
                     "[Relabel none]\nAction=keep\nSourceLabels=unit\nRegex=nothing\n")
         done = run("--test=engine", f"--config={path}")
         server.shutdown()
@@ -277,6 +282,19 @@ def a_test_of_a_destination_asks_the_engine_for_what_was_sent():
     done, engine = tested(GOLDEN, later=1)
     equal((done.returncode, done.stderr), (0, ""), "what it says")
     check("took 50 samples" in done.stdout and "gives them back" in done.stdout, done.stdout)
+    equal((engine.pushed, engine.asked), (1, 2), "how often it was pushed and asked")
+
+
+# As Parca's interface describes the report: numbers of 64 bits are strings in JSON.
+PARCA_TOP = {"top": {"list": [{"meta": {"function": {"name": name}}, "cumulative": "0", "flat": flat} for name, flat in
+                              (("leaf", "404040400"), ("rec", "80808080"), ("main", "20202020"))]}, "total": "505050500"}
+
+
+@test
+def parca_is_asked_by_its_own_interface():
+    done, engine = tested(PARCA_TOP, later=1, kind="parca")
+    equal((done.returncode, done.stderr), (0, ""), "what it says")
+    check("gives them back" in done.stdout, done.stdout)
     equal((engine.pushed, engine.asked), (1, 2), "how often it was pushed and asked")
 
 
