@@ -289,6 +289,11 @@ static void delivery_request(Delivery *delivery) {
             delivery_give_up(delivery, delivery->first + 1, r);
         return;
     }
+    if (delivery->body.size == 0) {
+        delivery->first = delivery->next;
+        delivery_go_on(delivery);
+        return;
+    }
     if (!delivery->settings->engine->path) {
         r = delivery_write_file(delivery);
         if (r < 0)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profd-gateway beside a profd of a test, with folders of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from tap import build_path, check, equal  # noqa: E402
+from workload import end, wait_until  # noqa: E402
+
+GATEWAY = build_path("gateway", "profd-gateway")
+WAIT_S = 90
+
+
+def send(name, kind, url, **keys):
+    """A section of a configuration."""
+    return f"[Send {name}]\nType={kind}\nURL={url}\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+class Gateway:
+    """Runs until the block ends. `sends` is the text of its destinations, `name` tells its folders apart; the same
+    name goes on with the same state."""
+
+    def __init__(self, folder, socket, sends, name="gateway", interval_s=1, more=""):
+        self.folder = os.path.join(folder, name)
+        self.state = os.path.join(self.folder, "state")
+        self.runtime = os.path.join(self.folder, "run")
+        for path in (self.state, self.runtime):
+            os.makedirs(path, exist_ok=True)
+        self.config = os.path.join(self.folder, "gateway-test.conf")
+        with open(self.config, "w", encoding="utf-8") as f:
+            f.write(f"[Gateway]\nSocket={socket}\nIntervalSec={interval_s}\nHost=test-host\n{more}[Listen]\nSocket=none\n{sends}")
+        self.log_path = os.path.join(self.folder, "log")
+        self.process = None
+        self.start()
+
+    def start(self):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [GATEWAY, f"--config={self.config}", f"--state={self.state}", f"--runtime={self.runtime}"],
+                stderr=log, stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def kill(self):
+        end(self.process, signal.SIGKILL)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        equal(self.process.wait(timeout=60), 0, f"status of the gateway: {self.log()[-2000:]}")
+
+    def wait(self, condition, what, seconds=WAIT_S):
+        def fact():
+            check(self.process.poll() is None, f"the gateway ended with {self.process.returncode}: {self.log()[-2000:]}")
+            return condition()
+
+        return wait_until(fact, seconds, f"{what}; status {self.read_status()}; log {self.log()[-1500:]}")
+
+    def wait_for_log(self, words):
+        return self.wait(lambda: re.search(words, self.log()), f"'{words}' in the log")
+
+    def state_of(self, name):
+        """What its file says, or None."""
+        try:
+            with open(os.path.join(self.state, f"{name}.json"), encoding="utf-8") as f:
+                return json.load(f)
+        except FileNotFoundError:
+            return None
+
+    def counter(self, name, key):
+        return self.state_of(name)["counters"][key]
+
+    def read_status(self):
+        """What it says of itself, or None."""
+        try:
+            with open(os.path.join(self.runtime, "status.json"), encoding="utf-8") as f:
+                return json.load(f)
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+    def is_settled(self, name):
+        """Nothing is left to be sent, as of the last time that the state was written."""
+        state = self.state_of(name)
+        return state and state["liveNs"] and not state["unsent"]
+
+    def settle(self, name):
+        """Waits until nothing is left; the time up to which everything was sent."""
+        self.wait(lambda: self.is_settled(name), f"an empty backlog of {name}")
+        return self.state_of(name)["liveNs"]
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:
+            return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) << 10

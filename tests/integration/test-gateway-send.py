@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""profd-gateway sends what profd records to a stand-in engine that is away, refuses, hangs and lies; and is killed. What
+arrived is compared with perf's view of the same time, sample by sample."""
+
+import collections
+import contextlib
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from daemon import Daemon, session  # noqa: E402
+from engine import Engine, intervals, once, repeated_requests  # noqa: E402
+from gateway import Gateway, send  # noqa: E402
+from profctl import profctl  # noqa: E402
+from workload import LONG, need_root, scratch, spinning, wait_until  # noqa: E402
+from tap import check, equal, main, test  # noqa: E402
+
+SECOND = 1_000_000_000
+HERTZ = 999 if LONG else 199
+AWAY_S, AWAY_TIMES = (600, 2) if LONG else (20, 1)
+KILLS = 50 if LONG else 5
+LIMIT_S = 120
+SAMPLE = re.compile(r"^\s*(.{1,16}?)\s+(\d+)\.(\d{9}):\s*([0-9a-f]+)\s*(.*?)$")
+
+
+class Scene:
+    """One recorder and a load, for all tests."""
+
+    stack = folder = daemon = None
+
+    @classmethod
+    def get(cls):
+        need_root()
+        if not cls.stack:
+            cls.stack = contextlib.ExitStack()
+            cls.folder = cls.stack.enter_context(scratch())
+            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=session(Event="cpu-clock", Frequency=HERTZ)))
+            cls.stack.enter_context(spinning(0))
+        return cls
+
+    @classmethod
+    def close(cls):
+        if cls.stack:
+            cls.stack.close()
+
+
+def gateway(sends, name, **options):
+    scene = Scene.get()
+    return Gateway(scene.folder, scene.daemon.control(), sends, name=name, **options)
+
+
+def by_perf(since_ns, until_ns):
+    """How many samples perf sees of each comm and function in this time."""
+    path = os.path.join(Scene.folder, "window.perf.data")
+    done = profctl("snapshot", "-f", "-o", path, f"--since=@{since_ns // SECOND}", f"--until=@{until_ns // SECOND}",
+                   socket=Scene.daemon.control())
+    check(done.returncode in (0, 7), f"profctl snapshot: {done.stderr}")
+    done = subprocess.run(["perf", "script", "--ns", "-G", "-F", "comm,time,ip,sym", "-i", path], capture_output=True,
+                          text=True, errors="replace", check=True, timeout=LIMIT_S)
+    found = collections.Counter()
+    for line in done.stdout.splitlines():
+        row = SAMPLE.match(line)
+        check(row, f"perf script printed {line!r}")
+        found[row[1], row[5]] += 1
+    return found
+
+
+def by_engine(profiles):
+    found = collections.Counter()
+    for profile in profiles:
+        for stack, count, _, _ in profile.samples:
+            found[profile.labels.get("comm", ""), stack[0] if stack else ""] += count
+    return found
+
+
+def per_comm(counts):
+    found = collections.Counter()
+    for (comm, _), count in counts.items():
+        found[comm] += count
+    return found
+
+
+def of_load(counts):
+    return {function: n for (comm, function), n in counts.items() if comm == "spin" and function.startswith("spin_")}
+
+
+def check_whole(profiles, until_ns):
+    """From the first profile on, nothing is missing and nothing is too much: perf counts the same."""
+    profiles = [profile for profile in once(profiles) if profile.time_ns < until_ns]
+    times = intervals(profiles, SECOND)
+    equal(times, list(range(times[0], until_ns // SECOND)), "the intervals that arrived")
+    want, got = by_perf(times[0] * SECOND, until_ns), by_engine(profiles)
+    check(sum(want.values()) > 20 and of_load(want), f"perf saw {want}")
+    equal(sum(got.values()), sum(want.values()), "samples of all")
+    equal(per_comm(got), per_comm(want), "samples of each comm")
+    equal(of_load(got), of_load(want), "samples of each function of the load")
+
+
+@test
+def engine_that_was_away_gets_each_interval_once():
+    with Engine() as engine, gateway(send("there", "pyroscope", engine.url), "away") as g:
+        g.wait(lambda: len(intervals(engine.taken(), SECOND)) > 2, "three intervals")
+        resident = g.resident_bytes()
+        for _ in range(AWAY_TIMES):
+            engine.stop()
+            time.sleep(AWAY_S)
+            engine.start()
+            g.wait(lambda: g.state_of("there")["unsent"] == [], "an empty backlog", seconds=LIMIT_S + AWAY_S)
+        until = g.settle("there")
+        grown = g.resident_bytes() - resident
+        g.stop()
+        equal(engine.refusals, [], "what the engine refused")
+        check(repeated_requests(engine.profiles) <= g.counter("there", "repeatedRequests"),
+              f"{repeated_requests(engine.profiles)} requests came twice: {g.state_of('there')}")
+        check_whole(engine.profiles, until)
+        # Half a minute, or twenty, of unsent intervals would be more.
+        check(grown < 16 << 20, f"the memory of the gateway grew by {grown} bytes")
+        print(f"# resident: {resident} bytes before, {resident + grown} after {AWAY_TIMES} times {AWAY_S} s")
+
+
+@test
+def kills_at_any_moment_lose_nothing_and_double_what_was_in_flight():
+    moments = random.Random(os.environ.get("PROFD_SEED"))
+    with Engine() as engine, gateway(send("there", "pyroscope", engine.url), "kill") as g:
+        g.wait(engine.taken, "the first interval")
+        for _ in range(KILLS):
+            time.sleep(moments.uniform(0.05, 2.5))
+            g.kill()
+            g.start()
+        live = g.state_of("there")["liveNs"]
+        g.wait(lambda: g.is_settled("there") and g.state_of("there")["liveNs"] > live, "an empty backlog")
+        until = g.settle("there")
+        g.stop()
+        doubled, counted = repeated_requests(engine.profiles), g.counter("there", "repeatedRequests")
+        check(doubled <= counted, f"{doubled} requests came twice, {counted} are counted: {g.state_of('there')}")
+        print(f"# {KILLS} kills: {len(engine.pushes)} requests, {doubled} came twice, {counted} were counted")
+        equal(engine.refusals, [], "what the engine refused")
+        check_whole(engine.profiles, until)
+
+
+def first(n, fault):
+    return lambda push: fault if push.number < n else None
+
+
+# What an engine does with its first requests, and whether everything arrives in the end.
+FAULTS = {
+    "busy": (first(2, (429, {"Retry-After": "1"})), True),
+    "late": (first(2, 503), True),
+    "broken": (first(2, 500), True),
+    "locked": (first(1, 401), True),
+    "moved": (first(1, (307, {"Location": "http://127.0.0.1:1/"})), True),
+    "garbage": (first(2, "garbage"), True),
+    "endless": (first(2, "endless"), True),
+    "slow": (first(1, "slow"), True),
+    "cut": (first(2, "close"), True),
+    "unheard": (first(2, "close-after"), True),
+    "refused": (first(1, 400), False),
+    "large": (first(1, 413), False),
+    "hanging": (lambda push: "hang", False),
+    "well": (lambda push: None, True),
+    "half": (lambda push: None, False),
+}
+
+
+def fault_sends(engines, token):
+    text = ""
+    for name, engine in engines.items():
+        keys = {"TimeoutSec": 3, "Tenant": f"team-{name}"}
+        if name == "half":
+            keys["Share"] = "50%"
+        if name == "well":
+            keys["TokenFile"] = token
+        text += send(name, "pyroscope", engine.url, **keys)
+    return text
+
+
+def check_headers(engines, pushes_of):
+    for name, engine in engines.items():
+        for push in pushes_of(engine):
+            equal(push.headers["X-Scope-OrgID"], f"team-{name}", "the tenant")
+            equal(push.headers.get("Content-Encoding"), "gzip", "the coding")
+    for push in pushes_of(engines["well"]):
+        equal(push.headers["Authorization"], "Bearer secret-word", "the credentials")
+
+
+def check_share(half, well):
+    """Some intervals are there, and count twice."""
+    whole, shared = counts_by_interval(well), counts_by_interval(half)
+    both = [at for at in shared if at in whole]
+    check(0 < len(both) < len(whole), f"{len(both)} intervals of {len(whole)}")
+    for at in both:
+        equal(shared[at], 2 * whole[at], f"samples of the interval {at}")
+
+
+def counts_by_interval(engine):
+    found = collections.Counter()
+    for profile in once(engine.profiles):
+        found[profile.time_ns // SECOND] += sum(count for _, count, _, _ in profile.samples)
+    return found
+
+
+@test
+def each_engine_fails_for_itself_and_gets_what_it_takes():
+    with contextlib.ExitStack() as stack:
+        engines = {name: stack.enter_context(Engine()) for name in FAULTS}
+        for name, engine in engines.items():
+            engine.fault = FAULTS[name][0]
+        token = os.path.join(Scene.get().folder, "token")
+        with open(token, "w", encoding="utf-8") as f:
+            f.write("secret-word\n")
+        g = stack.enter_context(gateway(fault_sends(engines, token), "faults"))
+        g.wait(lambda: len(intervals(engines["well"].taken(), SECOND)) > 7, "eight intervals of the engine that is well")
+        wanted = [name for name, (_, arrives) in FAULTS.items() if arrives]
+        g.wait(lambda: all(g.is_settled(name) and engines[name].taken() for name in wanted), f"{wanted}", LIMIT_S)
+        g.stop()
+        log = g.log()
+        for name in wanted:
+            state = g.state_of(name)
+            check(repeated_requests(engines[name].profiles) <= state["counters"]["repeatedRequests"], f"{name}: {state}")
+            check(name == "well" or state["counters"]["retries"] > 0, f"{name}: {state}")
+            equal(engines[name].refusals, [], f"what {name} refused")
+            check_whole(engines[name].profiles, engines[name].profiles[-1].time_ns // SECOND * SECOND)
+        for name in ("refused", "large"):
+            check(g.counter(name, "refusedIntervals") + g.counter(name, "retries") >= 0 and
+                  re.search(f"'{name}'.*HTTP 4", log), f"the log says nothing of {name}: {log[-2000:]}")
+        equal(engines["hanging"].taken(), [], "what the hanging engine has")
+        check(len(engines["hanging"].pushes) > 0, "the hanging engine was never asked")
+        check("secret-word" not in log, "the token is in the log")
+        check_headers(engines, lambda engine: engine.pushes)
+        check_share(engines["half"], engines["well"])
+
+
+@test
+def gateway_starts_without_profd_and_without_an_engine():
+    with scratch() as folder, Engine() as engine, spinning(0):
+        engine.stop()
+        socket = os.path.join(folder, "run", "io.profd.Control")
+        with Gateway(folder, socket, send("there", "pyroscope", engine.url)) as g:
+            g.wait(lambda: (g.read_status() or {}).get("source", {}).get("connected") is False, "a state without profd")
+            with Daemon(folder, config=session(Event="cpu-clock", Frequency=199)):
+                g.wait(lambda: g.read_status()["source"]["intervals"] > 1, "intervals")
+                engine.start()
+                g.wait(engine.taken, "something at the engine")
+                g.stop()
+
+
+@test
+def folder_gets_a_file_for_each_interval():
+    scene = Scene.get()
+    folder = os.path.join(scene.folder, "profiles")
+    os.mkdir(folder)
+    with gateway(send("files", "file", folder), "file") as g:
+        names = g.wait(lambda: len(os.listdir(folder)) > 3 and sorted(os.listdir(folder)), "four files")
+        g.stop()
+    for name in sorted(os.listdir(folder)):
+        check(re.fullmatch(r"files-\d{8}T\d{6}Z\.pb\.gz", name), f"a file has the name {name}")
+    times = [time.strptime(name, "files-%Y%m%dT%H%M%SZ.pb.gz") for name in names]
+    seconds = [int(time.mktime(t)) for t in times]
+    equal(seconds, list(range(seconds[0], seconds[0] + len(seconds))), "the times of the files")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        Scene.close()
