@@ -31,7 +31,9 @@ struct Delivery {
     size_t first, next; /* the series of the request in flight */
     uint64_t samples;   /* of it */
     Buffer body;
+    size_t body_bytes;
     TransportRequest *request;
+    DiskJob *job;
     LoopSource *turn;
     DeliveryResult result;
 };
@@ -40,6 +42,7 @@ Delivery *delivery_free(Delivery *delivery) {
     if (!delivery)
         return NULL;
     (void)transport_cancel(delivery->request);
+    (void)disk_job_forget(delivery->job);
     (void)loop_source_free(delivery->turn);
     if (delivery->is_divided)
         series_list_done(&delivery->series);
@@ -153,7 +156,7 @@ static void delivery_accept(Delivery *delivery, uint64_t sent_bytes) {
     SendCounters *counters = delivery->settings->counters;
 
     delivery->result.requests++;
-    delivery->result.bytes += delivery->body.size;
+    delivery->result.bytes += delivery->body_bytes;
     counters->sent_requests++;
     counters->sent_bytes += sent_bytes;
     counters->sent_samples += delivery->samples;
@@ -179,7 +182,7 @@ static void delivery_refuse(Delivery *delivery) {
 
 /* A request with several series may be split, and later ones are as small at once. */
 static bool delivery_split(Delivery *delivery) {
-    size_t half = delivery->body.size / 2;
+    size_t half = delivery->body_bytes / 2;
 
     if (delivery->next - delivery->first < 2 || half < DELIVERY_BYTES_MIN)
         return false;
@@ -215,12 +218,10 @@ static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *ans
 
 static void delivery_on_answer(void *userdata, const TransportAnswer *answer) {
     Delivery *delivery = userdata;
-    const DeliveryEvents *events = delivery->events;
 
     delivery->request = NULL;
-    /* This may be the end of the delivery. */
+    delivery->events->on_flight(delivery->events->userdata, -1);
     delivery_take_verdict(delivery, answer);
-    events->on_flight(events->userdata, -1);
 }
 
 static int delivery_send(Delivery *delivery) {
@@ -247,24 +248,75 @@ static int delivery_send(Delivery *delivery) {
     return r;
 }
 
-static int delivery_write_file(Delivery *delivery) {
-    const SendConfig *config = delivery->settings->config;
-    bool is_whole = delivery->first == 0 && delivery->next == delivery->series.n;
-    FileFolderItem item = {
-        .name = config->name,
-        .since_ns = delivery->interval->since_ns,
-        .number = is_whole ? FILE_FOLDER_WHOLE : delivery->first,
-    };
-
-    return file_folder_write(config->url, &item, buffer_bytes(&delivery->body));
-}
-
 static void delivery_fail(Delivery *delivery, int error) {
     char sentence[256];
 
     answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
     delivery_problem(delivery, SEND_AGAIN, 0, sentence);
     delivery_finish(delivery, SEND_AGAIN);
+}
+
+/* A profile on its way into a folder. */
+typedef struct DeliveryFile {
+    const SendConfig *config; /* of the destination, which waits for its worker */
+    uint64_t since_ns;
+    size_t number;
+    Buffer body;
+} DeliveryFile;
+
+static int delivery_write_file(void *arg) {
+    const DeliveryFile *file = arg;
+    FileFolderItem item = {
+        .name = file->config->name,
+        .since_ns = file->since_ns,
+        .number = file->number,
+    };
+
+    return file_folder_write(file->config->url, &item, buffer_bytes(&file->body));
+}
+
+static void delivery_free_file(void *arg) {
+    DeliveryFile *file = arg;
+
+    buffer_done(&file->body);
+    free(file);
+}
+
+static void delivery_on_file(void *userdata, int error) {
+    Delivery *delivery = userdata;
+
+    delivery->job = NULL;
+    if (error < 0)
+        delivery_fail(delivery, error);
+    else
+        delivery_accept(delivery, delivery->body_bytes);
+}
+
+static int delivery_send_file(Delivery *delivery) {
+    DeliveryFile *file = calloc(1, sizeof(*file));
+    bool is_whole = delivery->first == 0 && delivery->next == delivery->series.n;
+    DiskWork work = {
+        .run = delivery_write_file,
+        .done = delivery_on_file,
+        .free_arg = delivery_free_file,
+        .arg = file,
+        .userdata = delivery,
+    };
+    int r;
+
+    if (!file)
+        return -ENOMEM;
+    *file = (DeliveryFile){
+        .config = delivery->settings->config,
+        .since_ns = delivery->interval->since_ns,
+        .number = is_whole ? FILE_FOLDER_WHOLE : delivery->first,
+        .body = delivery->body,
+    };
+    delivery->body = (Buffer){};
+    r = disk_worker_add(delivery->settings->worker, &work, &delivery->job);
+    if (r < 0)
+        delivery_free_file(file);
+    return r;
 }
 
 /* What cannot be encoded now cannot be later either, and must not hold up what can. */
@@ -294,15 +346,8 @@ static void delivery_request(Delivery *delivery) {
         delivery_go_on(delivery);
         return;
     }
-    if (!delivery->settings->engine->path) {
-        r = delivery_write_file(delivery);
-        if (r < 0)
-            delivery_fail(delivery, r);
-        else
-            delivery_accept(delivery, delivery->body.size);
-        return;
-    }
-    r = delivery_send(delivery);
+    delivery->body_bytes = delivery->body.size;
+    r = delivery->settings->engine->path ? delivery_send(delivery) : delivery_send_file(delivery);
     if (r < 0)
         delivery_fail(delivery, r);
 }

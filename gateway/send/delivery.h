@@ -9,6 +9,7 @@
 #include "config/gateway-config.h"
 #include "engine/engine.h"
 #include "loop/loop.h"
+#include "send/disk-worker.h"
 #include "send/retry.h"
 #include "send/send-state.h"
 #include "send/transport.h"
@@ -21,6 +22,7 @@ typedef struct DeliverySettings {
     const Engine *engine;
     Transport *transport;
     Loop *loop;
+    DiskWorker *worker; /* writes files, of an engine that is a folder */
     const char *url;
     const char *const *headers;
     SeriesOptions series;
@@ -41,7 +43,7 @@ typedef struct DeliveryResult {
 } DeliveryResult;
 
 typedef struct DeliveryEvents {
-    /* So many requests of this interval are in flight from now on: 0 or 1. */
+    /* One more request is in flight (1), or one was answered (-1), before its other events. */
     void (*on_flight)(void *userdata, int change);
     /* A request was accepted, and more follow. */
     void (*on_progress)(void *userdata, const SendPartial *partial);

@@ -24,21 +24,84 @@
 enum { SENDER_UNREADABLE_MAX = 5 };
 
 static void sender_work(Sender *sender);
+static void sender_save(Sender *sender);
 
 static LogField sender_field(const Sender *sender) {
     return (LogField){"PROFD_DESTINATION", sender->config->name};
 }
 
-static void sender_save(Sender *sender) {
-    int r = state_file_save(sender->state_folder, sender->config->name, &sender->state);
+/* A state as a text, for the worker. */
+typedef struct SenderSave {
+    const char *folder, *name;
+    Buffer text;
+} SenderSave;
 
-    sender->is_unsaved = r < 0;
-    if (r < 0)
-        (void)log_limited_struct(&sender->save_rate, LOG_LEVEL_ERROR, r,
+static int sender_run_save(void *arg) {
+    const SenderSave *save = arg;
+
+    return state_file_save(save->folder, save->name, &save->text);
+}
+
+static void sender_free_save(void *arg) {
+    SenderSave *save = arg;
+
+    buffer_done(&save->text);
+    free(save);
+}
+
+static void sender_note(const Sender *sender) {
+    if (sender->flights_fd >= 0)
+        state_file_put_flights(sender->flights_fd, sender->flights + sender->unsaved);
+}
+
+static void sender_on_saved(void *userdata, int error) {
+    Sender *sender = userdata;
+
+    sender->save = NULL;
+    if (error < 0) {
+        (void)log_limited_struct(&sender->save_rate, LOG_LEVEL_ERROR, error,
                                  LOG_FIELDS(sender_field(sender)),
                                  "Failed to write the state of destination '%s' in '%s', after a "
                                  "restart it sends intervals again: %m",
                                  sender->config->name, sender->state_folder);
+        return;
+    }
+    sender->unsaved -= sender->saving;
+    sender->saving = 0;
+    sender_note(sender);
+    if (sender->is_dirty)
+        sender_save(sender);
+}
+
+static int sender_hand_over(Sender *sender) {
+    SenderSave *save = calloc(1, sizeof(*save));
+    DiskWork work = {
+        .run = sender_run_save,
+        .done = sender_on_saved,
+        .free_arg = sender_free_save,
+        .arg = save,
+        .userdata = sender,
+    };
+    int r;
+
+    if (!save)
+        return -ENOMEM;
+    *save = (SenderSave){.folder = sender->state_folder, .name = sender->config->name};
+    r = send_state_print(&sender->state, &save->text);
+    if (r == 0)
+        r = disk_worker_add(sender->settings.worker, &work, &sender->save);
+    if (r < 0)
+        sender_free_save(save);
+    return r;
+}
+
+/* The state is written soon; while one is being written only the last of those that follow is. */
+static void sender_save(Sender *sender) {
+    sender->is_dirty = true;
+    if (sender->save || sender_hand_over(sender) < 0)
+        return;
+    sender->is_dirty = false;
+    sender->saving = sender->unsaved;
 }
 
 void sender_keep_error(Sender *sender, const char *sentence) {
@@ -150,12 +213,17 @@ static void sender_on_progress(void *userdata, const SendPartial *partial) {
     sender_save(sender);
 }
 
-/* The note is no promise: without it a repetition after a kill is not counted, and that is all. */
+/* A request counts as in flight until a state that knows its end is on disk. */
 static void sender_on_flight(void *userdata, int change) {
     Sender *sender = userdata;
 
-    sender->flights = (unsigned)((int)sender->flights + change);
-    (void)state_file_note_flights(sender->state_folder, sender->config->name, sender->flights);
+    if (change > 0) {
+        sender->flights++;
+        sender_note(sender);
+    } else {
+        sender->flights--;
+        sender->unsaved++;
+    }
 }
 
 static void sender_on_problem(void *userdata, SendVerdict verdict, long status,
@@ -308,13 +376,14 @@ void sender_offer(Sender *sender, Interval *interval) {
     else
         slot = NULL;
     /* What is on its way is written when it arrived: until then the file asks for it again. */
-    if (!slot || is_first || has_gap || sender->is_unsaved)
+    if (!slot || is_first || has_gap || sender->is_dirty)
         sender_save(sender);
     sender_work(sender);
 }
 
 int sender_start(Sender *sender) {
     unsigned flights;
+    int r;
 
     sender->events = (DeliveryEvents){
         .on_flight = sender_on_flight,
@@ -328,12 +397,17 @@ int sender_start(Sender *sender) {
         (LogRate){.interval_ns = SENDER_LOG_EVERY_NS, .burst = 1};
     sender->settings.counters = &sender->state.counters;
     flights = state_file_flights(sender->state_folder, sender->config->name);
-    if (flights > 0) {
+    sender->flights_fd = state_file_open_flights(sender->state_folder, sender->config->name);
+    r = disk_worker_new(sender->settings.loop, &sender->settings.worker);
+    if (r == 0)
+        r = loop_add_deferred(sender->settings.loop, sender_on_time, sender, &sender->timer);
+    if (r == 0 && flights > 0) {
         sender->state.counters.repeated_requests += flights;
+        /* The note stays as it is until this is on disk. */
+        sender->unsaved = flights;
         sender_save(sender);
-        (void)state_file_note_flights(sender->state_folder, sender->config->name, 0);
     }
-    return loop_add_deferred(sender->settings.loop, sender_on_time, sender, &sender->timer);
+    return r;
 }
 
 void sender_stop(Sender *sender) {
@@ -342,6 +416,12 @@ void sender_stop(Sender *sender) {
         sender->live[i] = delivery_free(sender->live[i]);
     sender->backlog = delivery_free(sender->backlog);
     sender->timer = loop_source_free(sender->timer);
-    if (sender->state.live_ns > 0)
-        sender_save(sender);
+    /* After the state that is being written, so it is the last one. */
+    sender->save = disk_job_forget(sender->save);
+    if (sender->settings.worker && sender->state.live_ns > 0 && sender_hand_over(sender) == 0)
+        sender->unsaved = 0;
+    sender->settings.worker = disk_worker_free(sender->settings.worker);
+    sender_note(sender);
+    if (sender->flights_fd >= 0)
+        (void)close(sender->flights_fd);
 }

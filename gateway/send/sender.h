@@ -24,7 +24,12 @@ typedef struct Sender {
     Delivery *live[SENDER_LIVE_MAX], *backlog;
     SourceJob *job; /* reads `window` for the backlog */
     Range window;
-    unsigned flights;
+    DiskJob *save;       /* a state that is being written */
+    bool is_dirty;       /* it is not the last one */
+    int flights_fd;      /* the note of flights + unsaved */
+    unsigned flights;    /* requests in flight */
+    unsigned unsaved;    /* requests that were answered since the last state that was written */
+    unsigned saving;     /* of them, those whose end is in the state that is being written */
     unsigned failures;   /* of the engine, in a row */
     uint64_t wait_ns;    /* nothing is sent before; CLOCK_MONOTONIC */
     uint64_t backlog_ns; /* nothing of the backlog is read before */

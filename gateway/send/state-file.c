@@ -11,11 +11,10 @@
 #include "util/file.h"
 
 /*
- * Reads and replaces the files of a destination. The state is written after each change that must
- * survive, synced and renamed; when it is older than what happened, intervals are sent twice, and
- * none is lost. The number of requests in flight has a file of its own, since it changes before and
- * after each request: it says after a kill how many may have arrived although no answer came, and a
- * power failure may lose it.
+ * Reads and replaces the files of a destination. The state is synced and renamed; when it is older
+ * than what happened, intervals are sent twice, and none is lost. The number of requests whose end
+ * is not in the state has a file of its own, since it changes with each request: after a kill it
+ * says how many may come twice, and a power failure may lose it.
  */
 
 enum {
@@ -94,41 +93,40 @@ static int state_file_sync_folder(const char *folder) {
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int state_file_replace(const char *folder, const char *name, const char *suffix,
-                              const Buffer *text, bool sync) {
+int state_file_save(const char *folder, const char *name, const Buffer *text) {
     _cleanup_close_ int fd = -1;
     StatePath path, scratch;
-    int r = state_file_path(folder, name, suffix, &path);
+    int r = state_file_path(folder, name, ".json", &path);
 
     if (r == 0)
-        r = state_file_path(folder, name, ".scratch", &scratch);
+        r = state_file_path(folder, name, ".json.new", &scratch);
     if (r < 0)
         return r;
     fd = open(scratch.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return -errno;
     r = file_write_all(fd, text->data, text->size);
-    if (r == 0 && sync && fdatasync(fd) < 0)
+    if (r == 0 && (fdatasync(fd) < 0 || rename(scratch.text, path.text) < 0))
         r = -errno;
-    if (r == 0 && rename(scratch.text, path.text) < 0)
-        r = -errno;
-    return r == 0 && sync ? state_file_sync_folder(folder) : r;
+    return r < 0 ? r : state_file_sync_folder(folder);
 }
 
-int state_file_save(const char *folder, const char *name, const SendState *state) {
-    _cleanup_(buffer_done) Buffer text = {};
-    int r = send_state_print(state, &text);
+int state_file_open_flights(const char *folder, const char *name) {
+    StatePath path;
+    int r = state_file_path(folder, name, ".flight", &path), fd;
 
-    return r < 0 ? r : state_file_replace(folder, name, ".json", &text, true);
+    if (r < 0)
+        return r;
+    fd = open(path.text, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    return fd < 0 ? -errno : fd;
 }
 
-int state_file_note_flights(const char *folder, const char *name, unsigned n) {
-    _cleanup_(buffer_done) Buffer text = {};
-    char number[16];
-    int size = snprintf(number, sizeof(number), "%u\n", n);
+/* Always as long, so that it needs no truncation. */
+void state_file_put_flights(int fd, unsigned n) {
+    char text[16];
+    int size = snprintf(text, sizeof(text), "%-8u\n", MIN(n, (unsigned)STATE_FLIGHTS_MAX));
 
-    buffer_append(&text, number, (size_t)size);
-    return buffer_error(&text) ?: state_file_replace(folder, name, ".flight", &text, false);
+    (void)file_write_all_at(fd, text, (size_t)size, 0);
 }
 
 unsigned state_file_flights(const char *folder, const char *name) {
@@ -140,5 +138,6 @@ unsigned state_file_flights(const char *folder, const char *name) {
         file_read_text(path.text, text, sizeof(text)) <= 0)
         return 0;
     n = strtoul(text, &end, 10);
+    end += strspn(end, " ");
     return *end == '\0' && n <= STATE_FLIGHTS_MAX ? (unsigned)n : 0;
 }

@@ -200,6 +200,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.answer(404, b"404 page not found\n")
                 return
             engine.accept(PATHS[self.path](push, engine))
+            engine.over.wait(engine.delay_s)
         except (Refused, IndexError, KeyError) as error:
             engine.refusals.append(f"{type(error).__name__}: {error}")
             self.answer(400, str(error).encode(), Content_Type="text/plain")
@@ -257,6 +258,7 @@ class Engine:
     def __init__(self, oldest_s=OLDEST_S):
         self.oldest_s = oldest_s
         self.fault = None
+        self.delay_s = 0  # between what it does with a request and its answer
         self.profiles, self.refusals, self.pushes = [], [], []
         self.lock, self.over = threading.Lock(), threading.Event()
         self.sockets = set()
@@ -326,5 +328,10 @@ def once(profiles):
 
 
 def intervals(profiles, interval_ns):
-    """Which intervals something arrived of, by their number since 1970."""
-    return sorted({profile.time_ns // interval_ns for profile in profiles})
+    """Which intervals something arrived of, by their number since 1970; windows of several may be one profile, and
+    parts of a profile begin a few milliseconds later."""
+    found = set()
+    for profile in profiles:
+        last = profile.time_ns + max(profile.duration_ns, 1) - 1
+        found.update(range(profile.time_ns // interval_ns, max(profile.time_ns, last - interval_ns // 10) // interval_ns + 1))
+    return sorted(found)

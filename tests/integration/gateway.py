@@ -7,13 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check, equal  # noqa: E402
-from workload import end, wait_until  # noqa: E402
+from workload import end  # noqa: E402
 
 GATEWAY = build_path("gateway", "profd-gateway")
-WAIT_S = 90
+WAIT_S = 300
 
 
 def send(name, kind, url, **keys):
@@ -26,6 +27,7 @@ class Gateway:
     name goes on with the same state."""
 
     def __init__(self, folder, socket, sends, name="gateway", interval_s=1, more=""):
+        self.interval_ns = interval_s * 1_000_000_000
         self.folder = os.path.join(folder, name)
         self.state = os.path.join(self.folder, "state")
         self.runtime = os.path.join(self.folder, "run")
@@ -62,11 +64,15 @@ class Gateway:
         equal(self.process.wait(timeout=60), 0, f"status of the gateway: {self.log()[-2000:]}")
 
     def wait(self, condition, what, seconds=WAIT_S):
-        def fact():
+        """The first true answer; limits are far off, since a busy machine is no failure."""
+        end_at = time.monotonic() + seconds
+        while True:
+            answer = condition()
+            if answer:
+                return answer
             check(self.process.poll() is None, f"the gateway ended with {self.process.returncode}: {self.log()[-2000:]}")
-            return condition()
-
-        return wait_until(fact, seconds, f"{what}; status {self.read_status()}; log {self.log()[-1500:]}")
+            check(time.monotonic() < end_at, f"waited {seconds} s in vain for {what}; {self.read_status()}; {self.log()[-1500:]}")
+            time.sleep(0.05)
 
     def wait_for_log(self, words):
         return self.wait(lambda: re.search(words, self.log()), f"'{words}' in the log")
@@ -90,15 +96,18 @@ class Gateway:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
 
-    def is_settled(self, name):
-        """Nothing is left to be sent, as of the last time that the state was written."""
+    def sent_until(self, name):
+        """Everything before this time was sent or is lost for good, as of the last state that was written."""
         state = self.state_of(name)
-        return state and state["liveNs"] and not state["unsent"]
+        if not state:
+            return 0
+        return state["unsent"][0][0] if state["unsent"] else state["liveNs"]
 
-    def settle(self, name):
-        """Waits until nothing is left; the time up to which everything was sent."""
-        self.wait(lambda: self.is_settled(name), f"an empty backlog of {name}")
-        return self.state_of(name)["liveNs"]
+    def settle(self, *names):
+        """Waits until all that was recorded up to now is sent; that time, where an interval ends."""
+        until = time.time_ns() // self.interval_ns * self.interval_ns
+        self.wait(lambda: all(self.sent_until(name) >= until for name in names), f"what was recorded before {until} at {names}")
+        return until
 
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:

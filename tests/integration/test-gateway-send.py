@@ -5,6 +5,7 @@ arrived is compared with perf's view of the same time, sample by sample."""
 
 import collections
 import contextlib
+import glob
 import os
 import random
 import re
@@ -17,14 +18,14 @@ from daemon import Daemon, session  # noqa: E402
 from engine import Engine, intervals, once, repeated_requests  # noqa: E402
 from gateway import Gateway, send  # noqa: E402
 from profctl import profctl  # noqa: E402
-from workload import LONG, need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import LONG, need_root, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 SECOND = 1_000_000_000
 HERTZ = 999 if LONG else 199
 AWAY_S, AWAY_TIMES = (600, 2) if LONG else (20, 1)
 KILLS = 50 if LONG else 5
-LIMIT_S = 120
+LIMIT_S = 300
 SAMPLE = re.compile(r"^\s*(.{1,16}?)\s+(\d+)\.(\d{9}):\s*([0-9a-f]+)\s*(.*?)$")
 
 
@@ -41,6 +42,8 @@ class Scene:
             cls.folder = cls.stack.enter_context(scratch())
             cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=session(Event="cpu-clock", Frequency=HERTZ)))
             cls.stack.enter_context(spinning(0))
+            # The interval that the recording began in is not whole.
+            time.sleep(1.1)
         return cls
 
     @classmethod
@@ -59,7 +62,7 @@ def by_perf(since_ns, until_ns):
     path = os.path.join(Scene.folder, "window.perf.data")
     done = profctl("snapshot", "-f", "-o", path, f"--since=@{since_ns // SECOND}", f"--until=@{until_ns // SECOND}",
                    socket=Scene.daemon.control())
-    check(done.returncode in (0, 7), f"profctl snapshot: {done.stderr}")
+    check(" Saved " in done.stderr, f"profctl snapshot: {done.stderr}")
     done = subprocess.run(["perf", "script", "--ns", "-G", "-F", "comm,time,ip,sym", "-i", path], capture_output=True,
                           text=True, errors="replace", check=True, timeout=LIMIT_S)
     found = collections.Counter()
@@ -89,14 +92,22 @@ def of_load(counts):
     return {function: n for (comm, function), n in counts.items() if comm == "spin" and function.startswith("spin_")}
 
 
-def check_whole(profiles, until_ns):
+def check_load(profiles, until_ns, interval_ns, name):
+    """From the first profile on, each sample of the load is there once."""
+    profiles = [profile for profile in once(profiles) if profile.time_ns < until_ns]
+    since_ns = min(profile.time_ns for profile in profiles) // interval_ns * interval_ns
+    equal({comm for comm, _ in by_engine(profiles)}, {"spin"}, f"what the rule let through to {name}")
+    equal(of_load(by_engine(profiles)), of_load(by_perf(since_ns, until_ns)), f"samples of each function at {name}")
+
+
+def check_whole(profiles, until_ns, interval_ns=SECOND, name="there"):
     """From the first profile on, nothing is missing and nothing is too much: perf counts the same."""
     profiles = [profile for profile in once(profiles) if profile.time_ns < until_ns]
-    times = intervals(profiles, SECOND)
-    equal(times, list(range(times[0], until_ns // SECOND)), "the intervals that arrived")
-    want, got = by_perf(times[0] * SECOND, until_ns), by_engine(profiles)
+    times = intervals(profiles, interval_ns)
+    equal(times, list(range(times[0], until_ns // interval_ns)), f"the intervals that arrived at {name}")
+    want, got = by_perf(times[0] * interval_ns, until_ns), by_engine(profiles)
     check(sum(want.values()) > 20 and of_load(want), f"perf saw {want}")
-    equal(sum(got.values()), sum(want.values()), "samples of all")
+    equal(sum(got.values()), sum(want.values()), f"samples that arrived at {name}")
     equal(per_comm(got), per_comm(want), "samples of each comm")
     equal(of_load(got), of_load(want), "samples of each function of the load")
 
@@ -105,35 +116,37 @@ def check_whole(profiles, until_ns):
 def engine_that_was_away_gets_each_interval_once():
     with Engine() as engine, gateway(send("there", "pyroscope", engine.url), "away") as g:
         g.wait(lambda: len(intervals(engine.taken(), SECOND)) > 2, "three intervals")
-        resident = g.resident_bytes()
+        resident = [g.resident_bytes()]
         for _ in range(AWAY_TIMES):
             engine.stop()
             time.sleep(AWAY_S)
+            # What is not sent is a span, however long.
+            equal(len(g.state_of("there")["unsent"]), 1, "ranges")
             engine.start()
-            g.wait(lambda: g.state_of("there")["unsent"] == [], "an empty backlog", seconds=LIMIT_S + AWAY_S)
+            g.settle("there")
+            resident.append(g.resident_bytes())
         until = g.settle("there")
-        grown = g.resident_bytes() - resident
         g.stop()
         equal(engine.refusals, [], "what the engine refused")
         check(repeated_requests(engine.profiles) <= g.counter("there", "repeatedRequests"),
               f"{repeated_requests(engine.profiles)} requests came twice: {g.state_of('there')}")
         check_whole(engine.profiles, until)
-        # Half a minute, or twenty, of unsent intervals would be more.
-        check(grown < 16 << 20, f"the memory of the gateway grew by {grown} bytes")
-        print(f"# resident: {resident} bytes before, {resident + grown} after {AWAY_TIMES} times {AWAY_S} s")
+        print(f"# resident bytes before, and after each {AWAY_S} s: {resident}")
+        # The names of what runs on the machine are learned during the first absence.
+        check(resident[-1] < resident[1] + (8 << 20), f"the memory of the gateway grew: {resident}")
 
 
 @test
 def kills_at_any_moment_lose_nothing_and_double_what_was_in_flight():
     moments = random.Random(os.environ.get("PROFD_SEED"))
     with Engine() as engine, gateway(send("there", "pyroscope", engine.url), "kill") as g:
+        engine.delay_s = 0.4  # so that a request is in flight at many of the moments
         g.wait(engine.taken, "the first interval")
         for _ in range(KILLS):
             time.sleep(moments.uniform(0.05, 2.5))
             g.kill()
             g.start()
-        live = g.state_of("there")["liveNs"]
-        g.wait(lambda: g.is_settled("there") and g.state_of("there")["liveNs"] > live, "an empty backlog")
+        engine.delay_s = 0
         until = g.settle("there")
         g.stop()
         doubled, counted = repeated_requests(engine.profiles), g.counter("there", "repeatedRequests")
@@ -150,14 +163,12 @@ def first(n, fault):
 # What an engine does with its first requests, and whether everything arrives in the end.
 FAULTS = {
     "busy": (first(2, (429, {"Retry-After": "1"})), True),
-    "late": (first(2, 503), True),
     "broken": (first(2, 500), True),
     "locked": (first(1, 401), True),
     "moved": (first(1, (307, {"Location": "http://127.0.0.1:1/"})), True),
     "garbage": (first(2, "garbage"), True),
     "endless": (first(2, "endless"), True),
     "slow": (first(1, "slow"), True),
-    "cut": (first(2, "close"), True),
     "unheard": (first(2, "close-after"), True),
     "refused": (first(1, 400), False),
     "large": (first(1, 413), False),
@@ -170,13 +181,17 @@ FAULTS = {
 def fault_sends(engines, token):
     text = ""
     for name, engine in engines.items():
-        keys = {"TimeoutSec": 3, "Tenant": f"team-{name}"}
+        keys = {"Tenant": f"team-{name}"}
+        if name in ("hanging", "slow"):
+            keys["TimeoutSec"] = 2
         if name == "half":
             keys["Share"] = "50%"
         if name == "well":
             keys["TokenFile"] = token
         text += send(name, "pyroscope", engine.url, **keys)
-    return text
+    # The others get the load alone, which also is less work for the engines.
+    only = " ".join(name for name in engines if name not in ("well", "half"))
+    return text + f"[Relabel only-load]\nAction=keep\nSourceLabels=comm\nRegex=spin\nSends={only}\n"
 
 
 def check_headers(engines, pushes_of):
@@ -188,19 +203,19 @@ def check_headers(engines, pushes_of):
         equal(push.headers["Authorization"], "Bearer secret-word", "the credentials")
 
 
-def check_share(half, well):
+def check_share(half, well, interval_ns):
     """Some intervals are there, and count twice."""
-    whole, shared = counts_by_interval(well), counts_by_interval(half)
+    whole, shared = counts_by_interval(well, interval_ns), counts_by_interval(half, interval_ns)
     both = [at for at in shared if at in whole]
     check(0 < len(both) < len(whole), f"{len(both)} intervals of {len(whole)}")
     for at in both:
         equal(shared[at], 2 * whole[at], f"samples of the interval {at}")
 
 
-def counts_by_interval(engine):
+def counts_by_interval(engine, interval_ns):
     found = collections.Counter()
     for profile in once(engine.profiles):
-        found[profile.time_ns // SECOND] += sum(count for _, count, _, _ in profile.samples)
+        found[profile.time_ns // interval_ns] += sum(count for _, count, _, _ in profile.samples)
     return found
 
 
@@ -213,10 +228,10 @@ def each_engine_fails_for_itself_and_gets_what_it_takes():
         token = os.path.join(Scene.get().folder, "token")
         with open(token, "w", encoding="utf-8") as f:
             f.write("secret-word\n")
-        g = stack.enter_context(gateway(fault_sends(engines, token), "faults"))
-        g.wait(lambda: len(intervals(engines["well"].taken(), SECOND)) > 7, "eight intervals of the engine that is well")
+        g = stack.enter_context(gateway(fault_sends(engines, token), "faults", interval_s=2))
         wanted = [name for name, (_, arrives) in FAULTS.items() if arrives]
-        g.wait(lambda: all(g.is_settled(name) and engines[name].taken() for name in wanted), f"{wanted}", LIMIT_S)
+        g.wait(lambda: len(intervals(engines["well"].taken(), g.interval_ns)) > 4, "five intervals of the engine that is well")
+        until = g.settle(*wanted, "half")
         g.stop()
         log = g.log()
         for name in wanted:
@@ -224,15 +239,16 @@ def each_engine_fails_for_itself_and_gets_what_it_takes():
             check(repeated_requests(engines[name].profiles) <= state["counters"]["repeatedRequests"], f"{name}: {state}")
             check(name == "well" or state["counters"]["retries"] > 0, f"{name}: {state}")
             equal(engines[name].refusals, [], f"what {name} refused")
-            check_whole(engines[name].profiles, engines[name].profiles[-1].time_ns // SECOND * SECOND)
+            judge = check_whole if name == "well" else check_load
+            judge(engines[name].profiles, until, g.interval_ns, name)
         for name in ("refused", "large"):
-            check(g.counter(name, "refusedIntervals") + g.counter(name, "retries") >= 0 and
-                  re.search(f"'{name}'.*HTTP 4", log), f"the log says nothing of {name}: {log[-2000:]}")
+            check(re.search(f"'{name}'.*HTTP 4", log), f"the log says nothing of {name}: {log[-2000:]}")
+        equal(g.counter("refused", "refusedIntervals"), 1, "intervals that were refused")
         equal(engines["hanging"].taken(), [], "what the hanging engine has")
         check(len(engines["hanging"].pushes) > 0, "the hanging engine was never asked")
         check("secret-word" not in log, "the token is in the log")
         check_headers(engines, lambda engine: engine.pushes)
-        check_share(engines["half"], engines["well"])
+        check_share(engines["half"], engines["well"], g.interval_ns)
 
 
 @test
@@ -255,7 +271,7 @@ def folder_gets_a_file_for_each_interval():
     folder = os.path.join(scene.folder, "profiles")
     os.mkdir(folder)
     with gateway(send("files", "file", folder), "file") as g:
-        names = g.wait(lambda: len(os.listdir(folder)) > 3 and sorted(os.listdir(folder)), "four files")
+        names = g.wait(lambda: len(glob.glob(f"{folder}/files-*")) > 3 and sorted(map(os.path.basename, glob.glob(f"{folder}/files-*"))), "four files")
         g.stop()
     for name in sorted(os.listdir(folder)):
         check(re.fullmatch(r"files-\d{8}T\d{6}Z\.pb\.gz", name), f"a file has the name {name}")

@@ -271,7 +271,7 @@ static void run_until(size_t arrived) {
     world.stop_at = arrived;
     if (world.n_arrived >= arrived)
         return;
-    if (loop_add_timer(world.loop, 30 * NS_PER_SECOND, on_limit, world.loop, &limit) == 0)
+    if (loop_add_timer(world.loop, 60 * NS_PER_SECOND, on_limit, world.loop, &limit) == 0)
         (void)loop_run(world.loop);
     (void)loop_source_free(limit);
 }

@@ -59,11 +59,17 @@ static int put(const char *name, const char *text) {
     return 0;
 }
 
+static int save(const char *name, const SendState *state) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    return send_state_print(state, &text) ?: state_file_save(place(), name, &text);
+}
+
 TEST(state_comes_back_as_it_was_written) {
     _cleanup_free_ SendState *state = some_state(), *back = calloc(1, sizeof(*back));
     const char *problem = NULL;
 
-    CHECK_OK(state_file_save(place(), "a", state));
+    CHECK_OK(save("a", state));
     CHECK_OK(state_file_load(place(), "a", back, &problem));
     CHECK_EQ(back->live_ns, state->live_ns);
     CHECK_EQ(back->last_success_ns, 12345);
@@ -84,7 +90,7 @@ TEST(full_state_comes_back_too) {
     for (uint64_t i = 0; i < RANGES_MAX; i++)
         range_list_add(&state->unsent, (Range){UINT64_C(1764000000000000000) + i * 1000,
                                                UINT64_C(1764000000000000000) + i * 1000 + 500});
-    CHECK_OK(state_file_save(place(), "full", state));
+    CHECK_OK(save("full", state));
     CHECK_OK(state_file_load(place(), "full", back, &problem));
     CHECK_EQ(back->unsent.n, RANGES_MAX);
 }
@@ -159,8 +165,13 @@ TEST(what_is_no_regular_file_is_no_state) {
 }
 
 TEST(requests_in_flight_are_a_number_or_none) {
+    _cleanup_close_ int fd = -1;
+
     CHECK_EQ(state_file_flights(place(), "none"), 0);
-    CHECK_OK(state_file_note_flights(place(), "a", 2));
+    fd = state_file_open_flights(place(), "a");
+    CHECK(fd >= 0);
+    state_file_put_flights(fd, 300);
+    state_file_put_flights(fd, 2);
     CHECK_EQ(state_file_flights(place(), "a"), 2);
     CHECK_OK(put("a.flight", "99999999999"));
     CHECK_EQ(state_file_flights(place(), "a"), 0);
