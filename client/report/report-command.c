@@ -129,7 +129,9 @@ static int report_run(Context *c, void *settings, char **arguments) {
     const ReportSettings *s = settings;
     _cleanup_(view_done) View view = {};
     Report report = {.context = c, .settings = s, .view = &view};
-    ViewRequest request = {.merges_unnamed = !s->addresses};
+    bool is_text = !s->csv && c->json == JSON_OFF;
+    ViewRequest request = {.merges_unnamed = !s->addresses,
+                           .shows_gaps = is_text && !c->no_legend && isatty(STDOUT_FILENO)};
     int r, status = report_check(c, s);
 
     if (status != STATUS_OK)

@@ -184,7 +184,8 @@ static void view_report_gaps(const ViewWork *work, char **files) {
     const View *view = work->view;
     _cleanup_(buffer_done) Buffer text = {};
 
-    if (!work->is_partial || !view->coverage_known || pd_coverage_is_whole(&view->coverage))
+    if (!work->is_partial || work->request->shows_gaps || !view->coverage_known ||
+        pd_coverage_is_whole(&view->coverage))
         return;
     text_puts(&text, "Not all of the window");
     view_mismatch_put_place(&text, work, files);

@@ -101,7 +101,10 @@ typedef struct ViewRequest {
     bool nameless;       /* frames need no names */
     bool merges_unnamed; /* code without a symbol is named by its file alone, "[gzip]" */
     bool may_be_nothing; /* no samples is a result too, not STATUS_NOT_FOUND */
-    bool ignores_gaps;  /* that a part was not recorded is not reported and makes nothing partial */
+    bool ignores_gaps; /* that a part was not recorded is not reported and makes nothing partial */
+    /* The command itself shows on the terminal what was not recorded; it is not reported on stderr.
+     */
+    bool shows_gaps;
     bool may_be_absent; /* that nothing was recorded is not reported: STATUS_NOT_FOUND alone */
 } ViewRequest;
 
