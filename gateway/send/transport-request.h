@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One request as libcurl sees it; for transport.c alone. */
+/* One request as libcurl sees it; for transport-multi.c alone. */
 
 #include <curl/curl.h>
 #include <sys/queue.h>
