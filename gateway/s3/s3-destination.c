@@ -54,6 +54,23 @@ S3Destination *s3_destination_free(S3Destination *destination) {
     return NULL;
 }
 
+/* What was uploaded before has the same keys, so the new beginning doubles nothing. */
+static void s3_destination_set_aside(S3Run *run) {
+    char sentence[S3_SENTENCE_MAX];
+    _cleanup_free_ char *path = NULL;
+
+    if (asprintf(&path, "%s.damaged", run->state_path) < 0)
+        path = NULL;
+    if (path)
+        (void)rename(run->state_path, path);
+    (void)snprintf(
+        sentence, sizeof(sentence),
+        "The state was damaged: windows before this start are not uploaded, and the file "
+        "is kept as '%.60s.s3.damaged'.",
+        run->config->name);
+    s3_run_note(run, sentence, 0);
+}
+
 static int s3_destination_load(S3Run *run, const char *folder) {
     const SendConfig *config = run->config;
     int r;
@@ -64,8 +81,7 @@ static int s3_destination_load(S3Run *run, const char *folder) {
     }
     r = s3_state_load(run->state_path, &run->state);
     if (r == -EBADMSG)
-        (void)log_warning(r, "The state of destination '%s' in '%s' is damaged, beginning anew",
-                          config->name, run->state_path);
+        s3_destination_set_aside(run);
     else if (r < 0 && r != -ENOENT)
         return log_error(r, "Failed to read the state of destination '%s' from '%s': %m",
                          config->name, run->state_path);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
 
 #include "util/file.h"
 
@@ -49,19 +51,51 @@ static int s3_object_fill_memory(S3Object *object, S3ObjectRead read, void *user
     return 0;
 }
 
+/* Not every file system has files without a name. */
+static int s3_object_open_file(const char *folder) {
+    int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    _cleanup_free_ char *path = NULL;
+
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+        return fd < 0 ? -errno : fd;
+    if (asprintf(&path, "%s/.s3-XXXXXX", folder) < 0) {
+        path = NULL;
+        return -ENOMEM;
+    }
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    (void)unlink(path);
+    return fd;
+}
+
+/* An object takes half of the space that is left, at most. */
+static int s3_object_check_space(int fd, uint64_t size) {
+    struct statvfs fs;
+
+    if (fstatvfs(fd, &fs) < 0)
+        return -errno;
+    return size / MAX(fs.f_frsize, 1UL) > fs.f_bavail / 2 ? -ENOSPC : 0;
+}
+
 static int s3_object_fill_file(S3Object *object, const char *folder, S3ObjectRead read,
                                void *userdata) {
     _cleanup_free_ uint8_t *chunk = malloc(S3_CHUNK);
     uint64_t left = object->size;
+    int r;
 
     if (!chunk)
         return -ENOMEM;
-    object->fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    object->fd = s3_object_open_file(folder);
     if (object->fd < 0)
-        return -errno;
+        return object->fd;
+    r = s3_object_check_space(object->fd, object->size);
+    if (r < 0)
+        return r;
     while (left > 0) {
         ssize_t n = read(userdata, chunk, (size_t)MIN(left, (uint64_t)S3_CHUNK));
-        int r = n > 0 ? file_write_all(object->fd, chunk, (size_t)n) : n < 0 ? (int)n : -EPIPE;
+
+        r = n > 0 ? file_write_all(object->fd, chunk, (size_t)n) : n < 0 ? (int)n : -EPIPE;
 
         if (r < 0)
             return r;

@@ -138,6 +138,8 @@ int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Obje
                        &stream, ret);
     if (r == -EFBIG)
         return s3_profd_fail(profd, r, "A recording is larger than a store takes.");
+    if (r == -ENOSPC)
+        return s3_profd_fail(profd, r, "The folder of positions has no space for a recording.");
     if (r < 0 && !profd->problem[0])
         return s3_profd_fail(profd, r, "A recording cannot be kept until it is uploaded.");
     return r;

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     (void)snprintf(config->region, sizeof(config->region), "eu-test-1");
     config->object_interval_ns = strtoull(argv[7], NULL, 10) * NS_PER_SECOND;
     gateway.interval_ns = NS_PER_SECOND;
-    config->timeout_ns = 5 * NS_PER_SECOND;
+    config->timeout_ns = 2 * NS_PER_SECOND;
     config->share_percent = 100;
     return tool_run(argv[1], &gateway, config) < 0;
 }

@@ -143,7 +143,7 @@ def errors_garbage_and_slow_answers_lose_nothing():
         bucket.fail("PUT", times=1, status=503, code="SlowDown", retry_after=1)
         bucket.fail("PUT", times=1, drop=True)
         bucket.fail("PUT", times=1, status=500, body=b"\xff\0<" * 40000)
-        bucket.fail("PUT", times=1, sleep=6, status=200)
+        bucket.fail("PUT", times=1, sleep=4, status=200)
         with Gateway(bucket, "errors") as gateway:
             keys = wait_objects(bucket, 6, gateway)
             check_consecutive(keys)
@@ -174,6 +174,20 @@ def try_destination(bucket, secret=None):
             f.write(f"[Send archive]\nType=s3\nURL={bucket.url}\nRegion={REGION}\n"
                     f"PasswordFile={bucket.secret_file(folder, secret)}\n")
         return subprocess.run([GATEWAY, f"--config={path}", "--test=archive"], capture_output=True, text=True, check=False)
+
+
+@test
+def damaged_state_is_set_aside():
+    with Bucket() as bucket:
+        with Gateway(bucket, "damaged") as gateway:
+            wait_objects(bucket, 1, gateway)
+            gateway.stop()
+        with open(os.path.join(gateway.state, "archive.s3"), "w", encoding="utf-8") as f:
+            f.write('{"version":1,')
+        with Gateway(bucket, "damaged") as gateway:
+            wait_objects(bucket, len(bucket.objects) + 1, gateway)
+            check("The state was damaged" in gateway.log(), gateway.log())
+            check(os.path.exists(os.path.join(gateway.state, "archive.s3.damaged")), "the damaged file is gone")
 
 
 @test
