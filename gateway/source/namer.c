@@ -15,7 +15,8 @@
  * tables are then mapped from there, which costs no memory of our own.
  */
 
-enum { TABLE_BYTES_MAX = 8 << 20, MAPPINGS_MAX = 4096 };
+/* Without a cache folder a new resolver makes all tables again, which costs much more. */
+enum { TABLE_BYTES_MAX = 16 << 20, TABLE_BYTES_ALONE_MAX = 64 << 20, MAPPINGS_MAX = 4096 };
 
 struct Namer {
     NamerOptions options;
@@ -97,8 +98,9 @@ static int namer_get_resolver(Namer *namer) {
 
 static void namer_limit(Namer *namer) {
     SymbolCosts costs = symbol_resolver_costs(namer->resolver);
+    size_t max = namer->options.cache_folder ? TABLE_BYTES_MAX : TABLE_BYTES_ALONE_MAX;
 
-    if (costs.bytes > TABLE_BYTES_MAX || costs.mappings > MAPPINGS_MAX)
+    if (costs.bytes > max || costs.mappings > MAPPINGS_MAX)
         namer->resolver = symbol_resolver_free(namer->resolver);
     else
         symbol_resolver_rest(namer->resolver);
