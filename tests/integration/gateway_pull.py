@@ -39,8 +39,12 @@ class Run:
             cls.path = cls.folder.__enter__()
             cls.daemon = Daemon(cls.path, config=session(Event="cpu-clock", Frequency=FREQUENCY))
             cls.port = free_port()
+            # As the service has it: tables of symbols are made once.
+            cache = os.path.join(cls.path, "cache")
+            os.mkdir(cache, 0o700)
             cls.gateway = Gateway(cls.path, f"[Gateway]\nSocket={cls.daemon.control()}\nIntervalSec=1\n"
-                                            f"[Listen]\nAddress=127.0.0.1:{cls.port}\n")
+                                            f"[Listen]\nAddress=127.0.0.1:{cls.port}\n",
+                                  env={**os.environ, "CACHE_DIRECTORY": cache})
             cls.since = int(time.time()) + 1
             wait_until(lambda: ask("/readyz")[0] == 200 and time.time() > cls.since + RECORDED_S, LIMIT_S, "a window to ask for")
         return cls
