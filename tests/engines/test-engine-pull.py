@@ -130,6 +130,46 @@ scrape_configs:
             end(prometheus)
 
 
+PARCA = """
+object_storage: {{bucket: {{type: FILESYSTEM, config: {{directory: {folder}}}}}}}
+scrape_configs:
+  - job_name: pulled
+    scrape_interval: 5s
+    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
+    profiling_config:
+      pprof_config:
+        memory: {{enabled: false}}
+        block: {{enabled: false}}
+        goroutine: {{enabled: false}}
+        mutex: {{enabled: false}}
+        process_cpu: {{enabled: true, delta: true, path: /debug/pprof/profile}}
+"""
+
+
+def types_of_parca(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/profiles/types", timeout=LIMIT_S) as answer:
+            return {(row["name"], row["sampleType"]) for row in json.load(answer).get("types", ())}
+    except OSError:
+        return set()
+
+
+@test
+def parca_scrapes_profiles():
+    if not shutil.which("parca"):
+        skip("no parca on PATH")
+    run, port = Run.get(), free_port()
+    config = write("parca.yaml", PARCA.format(folder=os.path.join(run.path, "parca"), port=run.port))
+    parca = subprocess.Popen(["parca", f"--config-path={config}", f"--http-address=127.0.0.1:{port}",
+                              "--debuginfod-upstream-servers=http://127.0.0.1:9", "--storage-active-memory=67108864"],
+                             cwd=run.path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wanted = {("process_cpu", "samples"), ("process_cpu", "cpu")}
+        wait_until(lambda: wanted <= types_of_parca(port), LIMIT_S, "profiles of the gateway in Parca")
+    finally:
+        end(parca)
+
+
 if __name__ == "__main__":
     try:
         main()
