@@ -89,9 +89,9 @@ def counted_by_perf(since_ns, until_ns):
     with Varlink(Run.daemon.control(), timeout=LIMIT_S) as v:
         replies = v.call("Snapshot", sinceUsec=since_ns // 1000, untilUsec=until_ns // 1000)
     path = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
-    done = subprocess.run(["perf", "script", "-F", "comm,time", "-i", path], capture_output=True, text=True, check=True)
+    done = subprocess.run(["perf", "script", "-F", "comm,time", "-i", path], capture_output=True, check=True)
     counts = {}
-    for line in done.stdout.splitlines():
+    for line in done.stdout.decode(errors="replace").splitlines():
         comm = line.rsplit(None, 1)[0].strip()
         counts[comm] = counts.get(comm, 0) + 1
     return counts
