@@ -15,6 +15,9 @@
  * away, the gateway holds nothing of it.
  */
 
+/* profd is back sooner than a store. */
+#define S3_LOCAL_DELAY_NS (10 * NS_PER_SECOND)
+
 void s3_run_save(S3Run *self) {
     S3Counters *counters = &self->state.counters;
     int r;
@@ -48,25 +51,29 @@ void s3_run_wake(S3Run *self, uint64_t delay_ns) {
                         self->config->name);
 }
 
-void s3_run_fail(S3Run *self, const S3UploadResult *result) {
-    SendVerdict verdict = result->verdict == S3_WAIT ? SEND_UNAUTHORISED : SEND_AGAIN;
+static void s3_run_back_off(S3Run *self, SendVerdict verdict, uint64_t retry_after_ns,
+                            uint64_t limit_ns) {
     uint64_t random = 0, delay;
 
-    /* A call has noted what the store said; this is what we make of it. */
-    if (strcmp(self->last_error, result->sentence) != 0)
-        s3_run_note(self, result->sentence, result->status);
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
     self->failures++;
-    delay = retry_delay_ns(self->failures, verdict, result->retry_after_ns, random);
+    delay = MIN(retry_delay_ns(self->failures, verdict, retry_after_ns, random), limit_ns);
     self->retry_ns = clock_ns(CLOCK_REALTIME) + delay;
     s3_run_wake(self, delay);
 }
 
-void s3_run_fail_with(S3Run *self, const char *sentence) {
-    S3UploadResult result = {.verdict = S3_AGAIN};
+void s3_run_fail(S3Run *self, const S3UploadResult *result) {
+    /* A call has noted what the store said; this is what we make of it. */
+    if (strcmp(self->last_error, result->sentence) != 0)
+        s3_run_note(self, result->sentence, result->status);
+    s3_run_back_off(self, result->verdict == S3_WAIT ? SEND_UNAUTHORISED : SEND_AGAIN,
+                    result->retry_after_ns, UINT64_MAX);
+}
 
-    (void)snprintf(result.sentence, sizeof(result.sentence), "%s", sentence);
-    s3_run_fail(self, &result);
+/* Something on this host, which nobody else waits for. */
+void s3_run_fail_with(S3Run *self, const char *sentence) {
+    s3_run_note(self, sentence, 0);
+    s3_run_back_off(self, SEND_AGAIN, 0, S3_LOCAL_DELAY_NS);
 }
 
 void s3_run_forget_upload(S3Run *self) {

@@ -46,7 +46,7 @@ def check_content(folder, socket, objects, seconds, of="default"):
     check(os.path.exists(path), f"profctl snapshot: {done.stderr}")
     whole = samples_of(path)
     parts = [samples_of(write(folder, "object.perf.data", objects[k])) for k in keys]
-    check(len(whole) > 100 and all(parts), f"{[len(p) for p in parts]} samples in the objects, {len(whole)} in all")
+    check(len(whole) > 100 and sum(map(bool, parts)) > 1, f"{[len(p) for p in parts]} samples in the objects, {len(whole)} in all")
     equal(sorted(s for p in parts for s in p), whole, "the samples of all objects")
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -134,6 +135,19 @@ def killed_gateway_leaves_no_window_out():
         twice = sum(n - 1 for n in bucket.times.values())
         repeated = gateway.read_state()["repeated"]
         check(twice <= repeated, f"{twice} objects were sent twice, {repeated} were counted")
+
+
+@test
+def killed_recorder_leaves_no_sample_out():
+    with Bucket() as bucket, Gateway(bucket, "recorder") as gateway:
+        wait_objects(bucket, 1, gateway)
+        for _ in range(3):
+            pid = wait_until(Scene.daemon.recorder, WAIT_S, "a recorder")
+            os.kill(pid, signal.SIGKILL)
+            time.sleep(random.uniform(0.3, 1))
+        keys = wait_objects(bucket, len(bucket.objects) + 4, gateway)
+        check_consecutive(keys)
+        check_content(bucket, keys)
 
 
 @test
