@@ -16,7 +16,7 @@
  */
 
 /* Without a cache folder a new resolver makes all tables again, which costs much more. */
-enum { TABLE_BYTES_MAX = 16 << 20, TABLE_BYTES_ALONE_MAX = 64 << 20, MAPPINGS_MAX = 4096 };
+enum { TABLE_BYTES_MAX = 8 << 20, TABLE_BYTES_ALONE_MAX = 64 << 20, MAPPINGS_MAX = 4096 };
 
 struct Namer {
     NamerOptions options;
