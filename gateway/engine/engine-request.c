@@ -158,14 +158,30 @@ void engine_label_value(const char *value, Buffer *out) {
     out->size = end;
 }
 
+/* The bytes of a name that engines refuse in it become "_". */
+static void engine_put_name(Bytes name, Buffer *out) {
+    size_t n = MIN(name.size, (size_t)ENGINE_VALUE_MAX);
+
+    if (n > 0 && name.data[0] >= '0' && name.data[0] <= '9')
+        text_putc(out, '_');
+    for (size_t i = 0; i < n; i++) {
+        char c = (char)name.data[i];
+        bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        text_putc(out, kept ? c : '_');
+    }
+    if (n == 0)
+        text_puts(out, "event");
+}
+
 void engine_series_name(const EngineRequest *request, const Series *series, Buffer *out) {
     const Profile *profile = request->export.profile;
     const char *name = label_set_get(&series->labels, "__name__");
 
     if (name)
-        engine_label_value(name, out);
+        engine_put_name((Bytes){.data = (const uint8_t *)name, .size = strlen(name)}, out);
     else if (series->event < profile->n_events && !profile->events[series->event].is_time)
-        export_event_name(profile, &profile->events[series->event], out);
+        engine_put_name(text_set_get(profile->texts, profile->events[series->event].name), out);
     else
         text_puts(out, "process_cpu");
 }

@@ -198,6 +198,21 @@ TEST(events_name_their_series_without_signs) {
     CHECK_EQ(sum_of(profile_of(&body, 0, 0), 1), 3000);
 }
 
+TEST(a_name_that_a_rule_sets_is_made_one_that_engines_take) {
+    static const char *const names[][2] = {
+        {"mine", "mine"}, {"a-b c:d", "a_b_c_d"}, {"0day", "_0day"}};
+    _cleanup_(made_profile_done) MadeProfile shop = make_shop();
+    _cleanup_(made_series_done) MadeSeries made = make_shop_series(&shop);
+    _cleanup_(buffer_done) Buffer body = {};
+
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_OK(label_set_put(&made.list.items[0].labels, "__name__", names[i][0]));
+        buffer_clear(&body);
+        (void)encode("pyroscope", &made, (EngineInput){}, &body);
+        CHECK_STREQ(label_of(get(buffer_bytes(&body), 1, 0).bytes, "__name__"), names[i][1]);
+    }
+}
+
 TEST(labels_are_bounded_utf_8_and_those_for_rules_stay_here) {
     _cleanup_(made_profile_done) MadeProfile shop = make_shop();
     _cleanup_(made_series_done) MadeSeries made = make_shop_series(&shop);
