@@ -6,7 +6,8 @@
 #include <curl/curl.h>
 #include <sys/queue.h>
 
-#include "send/transport.h"
+#include "send/transport-types.h"
+#include "util/buffer.h"
 
 struct TransportRequest {
     LIST_ENTRY(TransportRequest) list;
