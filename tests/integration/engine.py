@@ -11,12 +11,13 @@ ones document, and faults on request. It is our own reading of these limits and 
 import collections
 import contextlib
 import http.server
+import os
 import re
 import socket
+import ssl
 import sys
 import threading
 import time
-import os
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -255,8 +256,16 @@ class Server(http.server.ThreadingHTTPServer):
 class Engine:
     """Runs in a thread; stop() and start() take it away and bring it back at the same port."""
 
-    def __init__(self, oldest_s=OLDEST_S):
+    def __init__(self, oldest_s=OLDEST_S, certificate=None, key=None, clients=None):
+        """With a certificate and its key it speaks TLS, and with `clients`, a file, only to whom that signed."""
         self.oldest_s = oldest_s
+        self.context = None
+        if certificate:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(certificate, key)
+        if clients:
+            self.context.verify_mode = ssl.CERT_REQUIRED
+            self.context.load_verify_locations(clients)
         self.fault = None
         self.delay_s = 0  # between what it does with a request and its answer
         self.profiles, self.refusals, self.pushes = [], [], []
@@ -275,11 +284,13 @@ class Engine:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.context else ''}://127.0.0.1:{self.port}"
 
     def start(self):
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.server.engine = self
+        if self.context:
+            self.server.socket = self.context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 

@@ -251,6 +251,34 @@ def each_engine_fails_for_itself_and_gets_what_it_takes():
         check_share(engines["half"], engines["well"], g.interval_ns)
 
 
+def certificate_of(folder, name):
+    """A certificate that signs itself, for this address, and its key."""
+    paths = [os.path.join(folder, f"{name}.{suffix}") for suffix in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]], check=True, capture_output=True)
+    return paths
+
+
+@test
+def engine_must_have_a_known_certificate_and_so_must_the_gateway():
+    folder = Scene.get().folder
+    (ours, our_key), (theirs, their_key) = certificate_of(folder, "gateway"), certificate_of(folder, "engine")
+    keys = {"CertificateFile": ours, "KeyFile": our_key}
+    with contextlib.ExitStack() as stack:
+        engines = {name: stack.enter_context(Engine(certificate=theirs, key=their_key, clients=ours))
+                   for name in ("known", "unknown", "anonymous")}
+        text = send("known", "pyroscope", engines["known"].url, CAFile=theirs, **keys) + \
+            send("unknown", "pyroscope", engines["unknown"].url, **keys) + \
+            send("anonymous", "pyroscope", engines["anonymous"].url, CAFile=theirs)
+        g = stack.enter_context(gateway(text, "tls"))
+        g.wait(lambda: len(intervals(engines["known"].taken(), SECOND)) > 1, "two intervals over TLS")
+        g.wait_for_log("'unknown'.* certificate")
+        g.wait_for_log("'anonymous'.* does not answer")
+        g.stop()
+        for name in ("unknown", "anonymous"):
+            equal(engines[name].pushes, [], f"requests of {name}")
+
+
 @test
 def gateway_starts_without_profd_and_without_an_engine():
     with scratch() as folder, Engine() as engine, spinning(0):
