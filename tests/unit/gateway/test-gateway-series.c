@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "interval/pod-names.h"
 #include "interval/series.h"
@@ -331,9 +332,11 @@ TEST(number_of_pods_is_bounded) {
     char path[256];
 
     begin_root();
+    put_folder("/var/log/pods");
     for (unsigned i = 0; i < POD_NAMES_MAX / 2 + 100; i++) {
-        snprintf(path, sizeof(path), "/var/log/pods/n_p%u_%08x-2222-3333-4444-555555555555", i, i);
-        put_folder(path);
+        snprintf(path, sizeof(path), "%s/var/log/pods/n_p%u_%08x-2222-3333-4444-555555555555", root,
+                 i, i);
+        CHECK_EQ(mkdir(path, 0700), 0);
     }
     CHECK_OK(pod_names_new(root, &names));
     begin();
