@@ -11,7 +11,7 @@
 #include "util/cgroup-owner.h"
 
 enum {
-    POD_NAMES_MAX = 8192,          /* pods and containers that are remembered */
+    POD_NAMES_MAX = 2048,          /* pods and containers that are remembered */
     POD_NAMES_ENTRIES_MAX = 65536, /* entries of a folder that are looked at */
 };
 
