@@ -16,7 +16,7 @@ static int manager(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "profd-test-%d", getpid());
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    char name[64];
+    char name[128];
 
     snprintf(name, sizeof(name), "@%s", address.sun_path + 1);
     if (fd < 0 || setenv("NOTIFY_SOCKET", name, 1) < 0 ||
