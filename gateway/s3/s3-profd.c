@@ -59,9 +59,7 @@ static int s3_profd_refused(S3Profd *profd, const char *error) {
     size_t n = strlen(S3_INTERFACE);
 
     if (strcmp(error, "org.varlink.service.PermissionDenied") == 0)
-        return s3_profd_fail(profd, -EACCES,
-                             "profd refuses the recording to the gateway: it holds stacks of user "
-                             "memory, or the user of the gateway is not in the group profd-read.");
+        return s3_profd_fail(profd, -EACCES, "profd refuses its recordings to the gateway.");
     for (size_t i = 0; i < ARRAY_SIZE(s3_profd_errors); i++)
         if (strncmp(error, S3_INTERFACE, n) == 0 && strcmp(error + n, s3_profd_errors[i].name) == 0)
             return s3_profd_fail(profd, s3_profd_errors[i].error, s3_profd_errors[i].sentence);
@@ -119,6 +117,29 @@ static ssize_t s3_profd_read(void *userdata, void *to, size_t n) {
                          "profd ended before it sent all of a recording.");
 }
 
+/* Whether a denial is about all recordings. Nothing is given up for that: it ends when the user of
+ * the gateway gets his group. */
+static int s3_profd_explain_denial(S3Profd *profd) {
+    _cleanup_(connection_freep) Connection *connection = NULL;
+    Reply reply;
+    int r = s3_profd_open(profd, &connection);
+
+    if (r == 0)
+        r = s3_profd_call(profd, connection, S3_INTERFACE "ListSessions", json_object(), CALL_MORE);
+    if (r == 0)
+        r = s3_profd_receive(profd, connection, &reply);
+    if (r == -EACCES)
+        return s3_profd_fail(
+            profd, -ENOTCONN,
+            "profd refuses all recordings to the gateway: its user has to be in the "
+            "group profd-read.");
+    if (r < 0)
+        return r;
+    return s3_profd_fail(profd, -EACCES,
+                         "A recording stays with profd: it holds stacks of user memory, which are "
+                         "for administrators only.");
+}
+
 int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Object *ret) {
     _cleanup_(connection_freep) Connection *connection = NULL;
     S3ProfdStream stream = {.profd = profd};
@@ -132,7 +153,7 @@ int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Obje
     if (r == 0)
         r = s3_profd_receive(profd, connection, &reply);
     if (r < 0)
-        return r;
+        return r == -EACCES ? s3_profd_explain_denial(profd) : r;
     stream.connection = connection;
     r = s3_object_read(profd->folder, s3_profd_number(reply.parameters, "bytes"), s3_profd_read,
                        &stream, ret);
@@ -179,7 +200,7 @@ int s3_profd_window(S3Profd *profd, uint64_t since_ns, uint64_t until_ns, S3Wind
     if (r == 0)
         r = s3_profd_receive(profd, connection, &reply);
     if (r < 0)
-        return r;
+        return r == -EACCES ? s3_profd_explain_denial(profd) : r;
     snapshot = json_object_get(reply.parameters, "snapshot");
     (void)snprintf(name, sizeof(name), "%s",
                    json_string_value(json_object_get(snapshot, "name")) ?: "");
@@ -255,5 +276,5 @@ int s3_profd_list(S3Profd *profd, int (*each)(void *userdata, const S3Snapshot *
             return s3_profd_fail(profd, r, "profd lists a snapshot that is none.");
         r = each(userdata, &snapshot);
     }
-    return r;
+    return r == -EACCES ? s3_profd_explain_denial(profd) : r;
 }

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,10 @@ from tap import build_path, check, equal, main, test  # noqa: E402
 
 GATEWAY = build_path("gateway", "profd-gateway")
 TOOL = build_path("tests", "integration", "s3-tool")
+READ = 64401
+GROUPS = {"profd-read": READ, "profd-admin": 64402}
+USER = 64411
+READER = {"user": USER, "group": READ}
 SECONDS = 1  # of a window
 WAIT_S = 60
 KILLS = 50 if LONG else 4
@@ -42,7 +47,7 @@ class Scene:
         if not cls.stack:
             cls.stack = contextlib.ExitStack()
             cls.folder = cls.stack.enter_context(scratch())
-            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=CONFIG))
+            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=CONFIG, groups=GROUPS))
             cls.stack.enter_context(spinning(0))
         return cls
 
@@ -53,15 +58,23 @@ class Scene:
 
 
 class Gateway:
-    def __init__(self, bucket, name, content="recordings", secret=None):
+    """With `user` it runs as that one, in this group alone."""
+
+    def __init__(self, bucket, name, content="recordings", secret=None, user=None, group=None):
         scene = Scene.get()
         self.state = os.path.join(scene.folder, f"state-{name}")
         os.makedirs(self.state, exist_ok=True)
         self.log_path = os.path.join(self.state, "log")
+        path, program, extra = bucket.secret_file(self.state, secret), TOOL, {}
+        if user:
+            program = shutil.copy(TOOL, self.state)
+            extra = {"user": user, "group": group, "extra_groups": []}
+            for each in (self.state, path):
+                os.chown(each, user, group)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [TOOL, self.state, scene.daemon.control(), "default", bucket.url, bucket.secret_file(self.state, secret),
-                 content, str(SECONDS)], stderr=log, stdin=subprocess.DEVNULL)
+                [program, self.state, scene.daemon.control(), "default", bucket.url, path, content, str(SECONDS)],
+                stderr=log, stdin=subprocess.DEVNULL, **extra)
 
     def __enter__(self):
         return self
@@ -98,7 +111,7 @@ def check_consecutive(keys):
 
 @test
 def objects_are_consecutive_windows_with_each_sample_once():
-    with Bucket() as bucket, Gateway(bucket, "plain") as gateway:
+    with Bucket() as bucket, Gateway(bucket, "plain", **READER) as gateway:
         keys = wait_objects(bucket, 3, gateway)[:3]
         gateway.stop()
         check_consecutive(keys)
@@ -304,6 +317,32 @@ def snapshots_are_uploaded_once():
             snapshot("third", of="default")
             wait_until(lambda: any("third" in k for k in bucket.objects), WAIT_S, "the third snapshot")
         equal(set(bucket.times.values()), {1}, "how often each was uploaded")
+
+
+@test
+def missing_right_waits_for_an_administrator():
+    with Bucket() as bucket:
+        with Gateway(bucket, "group", user=USER, group=USER) as gateway:
+            wait_until(lambda: "has to be in the group profd-read" in gateway.log(), WAIT_S, "a complaint")
+            gateway.stop()
+        equal(gateway.read_state()["missing_ns"], 0, "what counts as missing")
+        with Gateway(bucket, "group", **READER) as gateway:
+            since = gateway.read_state()["until_ns"]
+            keys = wait_objects(bucket, 2, gateway)
+            equal(objects.real_of(keys[0]) * 10**9, since, "the first window")
+            check_consecutive(keys)
+
+
+@test
+def recording_for_administrators_stays_with_profd():
+    need_large()
+    snapshot("open", of="default")
+    with Bucket() as bucket, Gateway(bucket, "rights", content="snapshots", **READER) as gateway:
+        wait_until(lambda: any("/open-" in k for k in bucket.objects), WAIT_S, f"the other snapshot: {gateway.log()}")
+        check(not any("/large-" in k for k in bucket.objects), f"{sorted(bucket.objects)}")
+        check("it holds stacks of user memory" in gateway.log(), gateway.log())
+        gateway.stop()
+        check(gateway.read_state()["refused"] >= 1, f"refused in {gateway.read_state()}")
 
 
 if __name__ == "__main__":
