@@ -85,7 +85,8 @@ static Bytes cgroup_owner_next_part(Bytes path, size_t *at) {
     from = *at;
     while (*at < path.size && path.data[*at] != '/')
         (*at)++;
-    return (Bytes){.data = path.data + from, .size = *at - from};
+    /* The empty path may be NULL. */
+    return *at > from ? (Bytes){.data = path.data + from, .size = *at - from} : (Bytes){};
 }
 
 static bool cgroup_owner_is_unit(Bytes part) {

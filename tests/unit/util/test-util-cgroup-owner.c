@@ -48,6 +48,15 @@ TEST(a_group_without_a_unit_has_none) {
     CHECK(is(owner_of("/shop").unit, ""));
 }
 
+TEST(the_path_of_no_group_has_no_owner) {
+    CgroupOwner owner;
+
+    cgroup_owner_find((Bytes){}, &owner);
+    CHECK(owner.unit.size == 0 && owner.slice.size == 0 && !owner.runtime);
+    cgroup_owner_find((Bytes){.data = (const uint8_t *)"//", .size = 2}, &owner);
+    CHECK(owner.unit.size == 0 && owner.slice.size == 0 && !owner.runtime);
+}
+
 TEST(units_of_a_user_are_below_the_manager_of_the_user) {
     CgroupOwner owner =
         owner_of("/user.slice/user-1000.slice/user@1000.service/app.slice/editor.service");
