@@ -23,6 +23,8 @@
  * folder, gets one interval. Rules and Share= do not count here, because they could drop it.
  */
 
+/* No destination can have this name, so a rule that is for it applies to none. */
+#define NO_DESTINATION   "/"
 #define TEST_INTERVAL_NS NS_PER_SECOND
 #define TEST_POLL_NS     (20 * NS_PER_MS)
 #define TEST_SLACK_NS    (10 * NS_PER_SECOND)
@@ -151,7 +153,8 @@ static int gateway_test_begin(GatewayTest *test) {
                                         .source = test->source};
     int r;
 
-    test->config->n_rules = 0;
+    for (size_t i = 0; i < test->config->n_rules; i++)
+        strcpy(test->config->rules[i].sends, NO_DESTINATION);
     test->config->interval_ns = TEST_INTERVAL_NS;
     test->send->share_percent = 100;
     test->until_ns = clock_monotonic_ns() + test->send->timeout_ns + TEST_SLACK_NS;
