@@ -106,7 +106,9 @@ def otlp(push, engine):
     tables = collect(top.get(2, b""), lists=range(1, 8))
     strings = [text(value) for value in tables[5]]
     for number in range(1, 8):
-        if tables[number] and tables[number][0] not in (b"", ) and number != 3:
+        # A link is two ids, which may be written as zeros.
+        if not tables[number] or any(value.strip(b"\0") for _, value in wire.fields(tables[number][0])) \
+                if number == 4 else tables[number][:1] != [b""]:
             raise Refused(f"entry 0 of table {number} is not empty")
     functions = [strings[collect(value).get(1, 0)] for value in tables[3]]
     locations = []

@@ -76,8 +76,9 @@ def by_perf(since_ns, until_ns):
 def by_engine(profiles):
     found = collections.Counter()
     for profile in profiles:
-        for stack, count, _, _ in profile.samples:
-            found[profile.labels.get("comm", ""), stack[0] if stack else ""] += count
+        for stack, count, _, extra in profile.samples:
+            comm = profile.labels.get("comm") or extra.get("thread.name", "")
+            found[comm, stack[0] if stack else ""] += count
     return found
 
 
@@ -291,6 +292,16 @@ def gateway_starts_without_profd_and_without_an_engine():
                 engine.start()
                 g.wait(engine.taken, "something at the engine")
                 g.stop()
+
+
+@test
+def otlp_carries_the_same_samples():
+    with Engine() as engine, gateway(send("there", "otlp", engine.url, MaxBodySize="64K"), "otlp") as g:
+        g.wait(lambda: engine.refusals or len(intervals(engine.taken(), SECOND)) > 2, "three intervals")
+        until = g.settle("there")
+        g.stop()
+        equal(engine.refusals, [], "what the engine refused")
+        check_whole(engine.profiles, until)
 
 
 @test
