@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdlib.h>
-
 #include "program/gateway-private.h"
 #include "util/log.h"
 
@@ -27,7 +25,7 @@ int gateway_begin_source(Gateway *gateway) {
                                    .session = config->session,
                                    .interval_ns = config->interval_ns,
                                    .inlines = config->inlines,
-                                   .cache_folder = getenv("CACHE_DIRECTORY"),
+                                   .cache_folder = *gateway->cache ? gateway->cache : NULL,
                                    .loop = gateway->loop,
                                    .on_interval = gateway_part_on_interval,
                                    .userdata = gateway};

@@ -14,6 +14,7 @@
 typedef struct Gateway {
     GatewayOptions options;
     int lock_fd;
+    char cache[4096]; /* the folder of tables of symbols; "": none */
     Loop *loop;
     GatewayConfig *config, *listen_config;
     Transport *transport;

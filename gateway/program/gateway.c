@@ -83,6 +83,21 @@ static int gateway_lock_state(Gateway *gateway) {
     return r < 0 ? log_error(r, "Failed to open the folder of positions '%s': %m", folder) : 0;
 }
 
+/* That of the service manager, else one beside the positions. Without one, tables of symbols are
+ * made again and again, which costs time alone. */
+static void gateway_find_cache(Gateway *gateway) {
+    const char *given = getenv("CACHE_DIRECTORY"), *folder = given ?: gateway->options.state;
+    size_t size = sizeof(gateway->cache);
+    int n = snprintf(gateway->cache, size, "%s%s", folder, given ? "" : "/cache");
+    int r = n < 0 || (size_t)n >= size ? -ENAMETOOLONG : file_make_folders(gateway->cache, 0700);
+
+    if (r == 0)
+        return;
+    log_warning(r, "Failed to make the folder '%s' for tables of symbols, going on without: %m",
+                gateway->cache);
+    *gateway->cache = '\0';
+}
+
 static int gateway_prepare(Gateway *gateway) {
     int r = gateway_lock_state(gateway);
 
@@ -96,6 +111,7 @@ static int gateway_prepare(Gateway *gateway) {
     }
     if (r < 0)
         return r;
+    gateway_find_cache(gateway);
     r = loop_new(&gateway->loop);
     if (r == 0)
         r = gateway_add_signals(gateway);
