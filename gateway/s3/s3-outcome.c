@@ -57,7 +57,8 @@ static void s3_run_back_off(S3Run *self, SendVerdict verdict, uint64_t retry_aft
 
     (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
     self->failures++;
-    delay = MIN(retry_delay_ns(self->failures, verdict, retry_after_ns, random), limit_ns);
+    delay =
+        MIN(retry_delay_ns(self->failures, verdict, retry_after_ns, limit_ns, random), limit_ns);
     self->retry_ns = clock_ns(CLOCK_REALTIME) + delay;
     s3_run_wake(self, delay);
 }

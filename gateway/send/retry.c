@@ -44,12 +44,13 @@ static uint64_t retry_scale(uint64_t random, uint64_t limit) {
 }
 
 uint64_t retry_delay_ns(unsigned failures, SendVerdict verdict, uint64_t retry_after_ns,
-                        uint64_t random) {
+                        uint64_t interval_ns, uint64_t random) {
     uint64_t limit = verdict == SEND_UNAUTHORISED ? RETRY_SLOW_NS : RETRY_FIRST_NS, delay;
+    uint64_t most = verdict == SEND_AGAIN ? MIN(interval_ns, RETRY_MAX_NS) : RETRY_MAX_NS;
 
-    for (unsigned i = 1; i < failures && limit < RETRY_MAX_NS; i++)
+    for (unsigned i = 1; i < failures && limit < most; i++)
         limit *= 2;
-    limit = MIN(limit, RETRY_MAX_NS);
+    limit = MIN(limit, most);
     delay = MAX(retry_scale(random, limit), RETRY_MIN_NS);
     retry_after_ns = MIN(retry_after_ns, RETRY_AFTER_MAX_NS);
     if (retry_after_ns > 0)

@@ -26,6 +26,8 @@ SendVerdict send_verdict(const TransportAnswer *answer);
 bool send_may_have_arrived(const TransportAnswer *answer);
 
 /* The wait after so many failures in a row, at least 1: a random part of a time that doubles, from
- * `random`, any 64 bits; never less than the engine asked for. */
+ * `random`, any 64 bits; never less than the engine asked for. An engine that does not answer is
+ * tried once in each interval, which is no more than what live intervals ask of it: so they are not
+ * late when it is back. */
 uint64_t retry_delay_ns(unsigned failures, SendVerdict verdict, uint64_t retry_after_ns,
-                        uint64_t random);
+                        uint64_t interval_ns, uint64_t random);

@@ -134,8 +134,8 @@ static void sender_wait(Sender *sender, const DeliveryResult *result) {
     sender->state.counters.retries++;
     if (!sender_is_waiting(sender))
         sender->failures++;
-    delay =
-        retry_delay_ns(sender->failures, result->verdict, result->retry_after_ns, sender_random());
+    delay = retry_delay_ns(sender->failures, result->verdict, result->retry_after_ns,
+                           sender->rules.interval_ns, sender_random());
     sender->wait_ns = MAX(sender->wait_ns, clock_monotonic_ns() + delay);
     if (result->verdict == SEND_BUSY)
         sender->merge = MIN(sender->merge * 2, (unsigned)BACKLOG_MERGE_MAX);

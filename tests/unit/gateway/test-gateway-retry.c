@@ -45,20 +45,29 @@ TEST(waits_double_to_the_limit_and_use_the_whole_span) {
     uint64_t limit = SECOND_NS;
 
     for (unsigned failures = 1; failures < 40; failures++) {
-        uint64_t longest = retry_delay_ns(failures, SEND_AGAIN, 0, UINT64_MAX);
+        uint64_t longest = retry_delay_ns(failures, SEND_BUSY, 0, SECOND_NS, UINT64_MAX);
 
         CHECK(longest <= limit && longest > limit / 100 * 99);
-        CHECK_EQ(retry_delay_ns(failures, SEND_AGAIN, 0, 0), SECOND_NS / 10);
+        CHECK_EQ(retry_delay_ns(failures, SEND_BUSY, 0, SECOND_NS, 0), SECOND_NS / 10);
         limit = limit * 2 < RETRY_MAX_NS ? limit * 2 : RETRY_MAX_NS;
     }
 }
 
+TEST(an_engine_that_is_away_is_tried_in_each_interval) {
+    for (unsigned failures = 5; failures < 40; failures++)
+        CHECK(retry_delay_ns(failures, SEND_AGAIN, 0, 10 * SECOND_NS, UINT64_MAX) <=
+              10 * SECOND_NS);
+    CHECK(retry_delay_ns(1, SEND_AGAIN, 0, 10 * SECOND_NS, UINT64_MAX) <= SECOND_NS);
+    CHECK(retry_delay_ns(40, SEND_AGAIN, 70 * SECOND_NS, 10 * SECOND_NS, 0) >= 70 * SECOND_NS);
+}
+
 TEST(engine_says_when_to_come_back_but_not_later_than_in_an_hour) {
-    CHECK(retry_delay_ns(1, SEND_BUSY, 7 * SECOND_NS, 0) >= 7 * SECOND_NS);
-    CHECK(retry_delay_ns(1, SEND_BUSY, 7 * SECOND_NS, UINT64_MAX) <= 8 * SECOND_NS);
-    CHECK(retry_delay_ns(1, SEND_BUSY, UINT64_MAX, UINT64_MAX) <= RETRY_AFTER_MAX_NS / 10 * 11);
+    CHECK(retry_delay_ns(1, SEND_BUSY, 7 * SECOND_NS, SECOND_NS, 0) >= 7 * SECOND_NS);
+    CHECK(retry_delay_ns(1, SEND_BUSY, 7 * SECOND_NS, SECOND_NS, UINT64_MAX) <= 8 * SECOND_NS);
+    CHECK(retry_delay_ns(1, SEND_BUSY, UINT64_MAX, SECOND_NS, UINT64_MAX) <=
+          RETRY_AFTER_MAX_NS / 10 * 11);
     /* A short Retry-After does not shorten a long row of failures. */
-    CHECK(retry_delay_ns(10, SEND_BUSY, SECOND_NS, UINT64_MAX) > 100 * SECOND_NS);
+    CHECK(retry_delay_ns(10, SEND_BUSY, SECOND_NS, SECOND_NS, UINT64_MAX) > 100 * SECOND_NS);
 }
 
 TEST(sentences_name_engine_and_status_and_escape_the_answer) {
