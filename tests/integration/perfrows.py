@@ -46,7 +46,8 @@ def aliases():
 def plain(symbol):
     """A name without perf's mark of the kind; nothing for an address."""
     symbol = re.sub(r"^\[.\] ", "", symbol.strip())
-    return "" if ADDRESS.match(symbol) or UNNAMED.match(symbol) else aliases().get(symbol, symbol)
+    # perf names a stub whose relocation has no symbol by its suffix alone.
+    return "" if symbol == "@plt" or ADDRESS.match(symbol) or UNNAMED.match(symbol) else aliases().get(symbol, symbol)
 
 
 def perf_rows(path, keys, *options):

@@ -223,7 +223,7 @@ def names_in_an_archive(daemon, folder, wanted):
     with tarfile.open(packed) as tar:
         check(wanted in tar.getnames(), f"the archive has {tar.getnames()}")
         equal(tar.extractfile(wanted).read(), b"200000000000 40 made_by_a_jit\n200000000100 40 made_later\n", "the map")
-    nobody = {**os.environ, "HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}
+    nobody = {**os.environ, "HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null"}
     # Of a minute of which a part was before the start.
     shown = ended(profctl("report", "--csv", "--by=symbol", packed, socket="/nonexistent", env=nobody), 8).stdout
     check("\nmade_by_a_jit," in shown, shown[:500])

@@ -168,7 +168,7 @@ TEST(a_record_larger_than_the_memory_limit_passes) {
 }
 
 TEST(a_folder_that_cannot_hold_runs_is_an_error) {
-    PdOrderOptions options = {.memory_bytes = 1, .spill_folder = "/nonexistent"};
+    PdOrderOptions options = {.memory_bytes = 1, .spill_folder = "/proc/nonexistent"};
     _cleanup_(pd_sorter_freep) PdSorter *sorter = NULL;
     int r = 0;
 
