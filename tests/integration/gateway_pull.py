@@ -100,7 +100,7 @@ def snapshot():
 def counted_by_perf(key):
     """Samples by the values of a key of perf report."""
     done = subprocess.run(["perf", "report", "--stdio", "-g", "none", "--no-children", "-s", key, "-F", f"sample,{key}", "-t", "\t",
-                           "-i", snapshot()], capture_output=True, text=True, check=True)
+                           "-w", "20,300", "-i", snapshot()], capture_output=True, text=True, check=True)
     counts = collections.Counter()
     for line in done.stdout.splitlines():
         row = re.match(r"\s*(\d+) *\t(.*)", line)
