@@ -72,7 +72,8 @@ def no_collector():
     """Whether the Collector of the tests cannot be built: Go is too old for its modules, or it does not get them."""
     log = Path("build/engines/build.log")
     said = log.read_text(errors="replace") if log.exists() else ""
-    reasons = ("requires go", "403 Forbidden", "dial tcp", "i/o timeout", "GOTOOLCHAIN")
+    reasons = ("requires go", "GOTOOLCHAIN", "403 Forbidden", "404 Not Found", "dial tcp", "proxyconnect", "no such host",
+               "connection refused", "i/o timeout", "TLS handshake", "x509:", "unexpected EOF", "Service Unavailable")
     return not shutil.which("go") or any(reason in said for reason in reasons)
 
 

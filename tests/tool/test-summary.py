@@ -83,7 +83,7 @@ def ci_may_not_skip_for_lack_of_an_installable_package():
 @test
 def ci_may_skip_for_lack_of_the_shared_corpus():
     line = "ok 1 - a # SKIP the shared corpus is absent\n1..1\n"
-    os.environ["PROFD_CORPUS"] = "/nonexistent"
+    os.environ["PROFD_CORPUS"] = "/proc/nonexistent"
     equal(counted(line, 77, ci="true")[0], (0, 0, 1))
     os.environ["PROFD_CORPUS"] = "/"
     equal(counted(line, 77, ci="true")[0], (0, 1, 0))
