@@ -46,8 +46,8 @@ def aliases():
 def plain(symbol):
     """A name without perf's mark of the kind; nothing for an address."""
     symbol = re.sub(r"^\[.\] ", "", symbol.strip())
-    # perf names a stub whose relocation has no symbol by its suffix alone.
-    return "" if symbol == "@plt" or ADDRESS.match(symbol) or UNNAMED.match(symbol) else aliases().get(symbol, symbol)
+    # perf names a stub whose relocation has no symbol by its suffix alone, and code of the vdso now and then.
+    return "" if symbol == "@plt" or symbol.startswith("__vdso_") or ADDRESS.match(symbol) or UNNAMED.match(symbol) else aliases().get(symbol, symbol)
 
 
 def perf_rows(path, keys, *options):
