@@ -102,7 +102,10 @@ def settled(stacks, execs):
 
 
 def is_stale(ours, theirs):
-    """Whether the stacks differ only in frames that are nowhere for us and in a file for perf."""
+    """Whether the stacks differ only in frames that are nowhere for us and in a file for perf; or perf prints none, as it does
+    where the kernel found no caller, and we have the sampled address."""
+    if ours[0] == theirs[0] and not theirs[1] and len(ours[1]) == 1:
+        return True
     return ours[0] == theirs[0] and len(ours[1]) == len(theirs[1]) and all(
         a == b or (re.fullmatch("[0-9a-f]+", a) and not re.fullmatch("[0-9a-f]+", b)) for a, b in zip(ours[1], theirs[1]))
 
