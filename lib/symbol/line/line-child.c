@@ -23,7 +23,12 @@
 
 enum { NOBODY = 65534, LEAST_FD = 3 };
 
+#ifdef PROFD_SANITIZED
+/* A sanitizer takes terabytes of addresses for itself. */
+static const rlim_t memory_max = RLIM_INFINITY;
+#else
 static const rlim_t memory_max = (rlim_t)4 << 30;
+#endif
 
 /* clang-format off */
 static const struct LineCall {
@@ -54,6 +59,9 @@ static const struct LineCall {
     { "restart_syscall", 0, 0 },
     { "exit",            0, 0 },
     { "exit_group",      0, 0 },
+#ifdef PROFD_SANITIZED
+    { "sigaltstack",     0, 0 },
+#endif
 };
 /* clang-format on */
 
