@@ -63,7 +63,7 @@ static bool gateway_is_there(uint64_t pid) {
 
     snprintf(path, sizeof(path), "/proc/%" PRIu64 "/comm", pid);
     n = file_read_text(path, name, sizeof(name));
-    /* Where processes of others are hidden, an old state shows that it is gone. */
+    /* If /proc hides other users' processes, only the age of the state shows that it is gone. */
     return n < 0 ? n != -ENOENT || access("/proc/1/comm", F_OK) < 0
                  : strcmp(name, GATEWAY_PROGRAM) == 0;
 }

@@ -132,7 +132,7 @@ static void gateway_view_source(const Screen *s, const json_t *source, Buffer *t
 static void gateway_view_cost(const Screen *s, const json_t *status, Buffer *text) {
     uint64_t span_us = reply_count(status, "nowUsec") - reply_count(status, "sinceUsec");
 
-    /* Of the first seconds it says nothing. */
+    /* The rate of the first seconds means nothing. */
     if (span_us > 10 * US_PER_SECOND && span_us < UINT64_MAX / 2)
         text_printf(text, "%.2f%% of a CPU, ",
                     100.0 * (double)reply_count(status, "cpuUsec") / (double)span_us);

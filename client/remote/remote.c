@@ -105,14 +105,7 @@ int remote_open(const Context *c, Remote **ret) {
 }
 
 json_t *remote_word(const char *word) {
-    _cleanup_(buffer_done) Buffer text = {};
-    json_t *value = json_string(word);
-
-    if (value)
-        return value;
-    text_escape_str(&text, word);
-    text_putc(&text, '\0');
-    return buffer_error(&text) ? NULL : json_string((const char *)text.data);
+    return value_word(word);
 }
 
 void remote_set_timeout(Remote *remote, uint64_t timeout_ns) {

@@ -90,7 +90,7 @@ static bool view_kept_make_paths(ViewKept *kept, const char *host) {
     return true;
 }
 
-/* What others could write is not ours. */
+/* Does without a folder into which another user can write. */
 static void view_kept_check_folder(ViewKept *kept) {
     struct stat st;
 

@@ -10,7 +10,6 @@
 #include "perfdata/order/order.h"
 #include "protocol/value.h"
 #include "util/clock.h"
-#include "util/text.h"
 
 /*
  * The reading end of Follow(): an upgraded connection whose descriptor a reader takes over. Records
@@ -66,28 +65,16 @@ int follow_new(const FollowOptions *options, Follow **ret) {
     return 0;
 }
 
-/* Invalid UTF-8 is escaped, and then matches no name. */
-static json_t *follow_word(const char *word) {
-    _cleanup_(buffer_done) Buffer text = {};
-    json_t *value = json_string(word);
-
-    if (value)
-        return value;
-    text_escape_str(&text, word);
-    text_putc(&text, '\0');
-    return buffer_error(&text) ? NULL : json_string((const char *)text.data);
-}
-
 json_t *follow_parameters(const Follow *follow) {
     json_t *parameters = json_object();
     char position[BOOT_ID_MAX + 32];
 
     if (follow->session)
-        value_set(&parameters, "session", follow_word(follow->session));
+        value_set(&parameters, "session", value_word(follow->session));
     if (follow->marked) {
         snprintf(position, sizeof(position), "%" PRIx64 ":%s", follow->watermark_ns,
                  follow->boot_id);
-        value_set(&parameters, "position", follow_word(position));
+        value_set(&parameters, "position", value_word(position));
     } else if (follow->since_us > 0) {
         value_set(&parameters, "sinceUsec", json_integer((json_int_t)follow->since_us));
     }

@@ -3,8 +3,9 @@
 
 #include <stddef.h>
 
-/* The two ways to add to a JSON value; both free the whole and set it to NULL if a part is
- * missing. */
+#include "util/text.h"
+
+/* The two ways to add to a JSON value free the whole and set it to NULL if a part is missing. */
 
 static void value_give_up(json_t **whole) {
     json_decref(*whole);
@@ -23,4 +24,15 @@ void value_append(json_t **array, json_t *value) {
         json_decref(value);
     else if (json_array_append_new(*array, value) < 0)
         value_give_up(array);
+}
+
+json_t *value_word(const char *word) {
+    _cleanup_(buffer_done) Buffer text = {};
+    json_t *value = json_string(word);
+
+    if (value)
+        return value;
+    text_escape_str(&text, word);
+    text_putc(&text, '\0');
+    return buffer_error(&text) ? NULL : json_string((const char *)text.data);
 }

@@ -16,6 +16,9 @@
 void value_set(json_t **object, const char *name, json_t *value);
 void value_append(json_t **array, json_t *value);
 
+/* A string; invalid UTF-8 is escaped, and then matches no name. */
+json_t *value_word(const char *word);
+
 static inline void value_freep(json_t **object) {
     json_decref(*object);
     *object = NULL;

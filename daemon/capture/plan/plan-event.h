@@ -6,7 +6,7 @@
 #include "capture/plan/plan-stack.h"
 #include "keeper/request/keeper-client.h"
 
-/* What events are opened for. */
+/* Events are opened for this process, control group or CPU. */
 typedef struct PlanTarget {
     int32_t pid;        /* -1: whatever runs on a CPU */
     const char *cgroup; /* NULL: any */

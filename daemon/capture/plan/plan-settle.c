@@ -70,7 +70,7 @@ static bool plan_is_precision_only(const PdAttr *before, const PdAttr *after) {
            before->config == after->config;
 }
 
-/* What is lost with one step down. */
+/* Logs and notes what the session loses by one step down. */
 static int plan_note_given_up(Planning *planning, const EventSpec *spec, const PlanEvent *event,
                               const PdAttr *before, const char *given_up) {
     const SessionConfig *config = planning->options->config;

@@ -65,7 +65,7 @@ typedef struct KeeperRequest {
     char path[KEEPER_PATH_SIZE];
 } KeeperRequest;
 
-/* What a keeper lacks; one of an earlier version does not report it. */
+/* A keeper reports what it lacks; one of an earlier version reports nothing. */
 typedef enum KeeperLack {
     KEEPER_LACKS_ELF = 1 << 0,
     KEEPER_LACKS_LOCKING = 1 << 1,
