@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/file/archive-input.h"
 #include "client/view/view-kept.h"
 #include "symbol/symbol.h"
 #include "util/array.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
@@ -126,6 +128,15 @@ static void view_resolver_fetch_maps(uint32_t pid, void *arg) {
     view_kept_fetch_maps(pid, ((ViewResolver *)arg)->kept);
 }
 
+/* When the only file of the view was last written; 0: not known. */
+static uint64_t view_resolver_written_ns(char **files) {
+    struct stat st;
+
+    if (!files || !files[0] || files[1] || stat(files[0], &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    return (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)st.st_mtim.tv_nsec;
+}
+
 /* Files of a build id are asked for wherever they come from; processes only of their own host. */
 static int view_resolver_set_kept(ViewResolver *resolver, const ViewResolverOptions *options,
                                   SymbolOptions *symbols) {
@@ -151,6 +162,7 @@ int view_resolver_new(const ViewResolverOptions *options, ViewResolver **ret) {
     SymbolOptions symbols = {
         .inlined = options->inlined,
         .local_files = true,
+        .written_ns = view_resolver_written_ns(options->files),
         .debuginfod = options->servers && servers && *servers,
         .debuginfod_ms = SERVERS_MS,
         .progress = options->progress ? view_resolver_show_progress : NULL,

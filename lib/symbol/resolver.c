@@ -51,6 +51,7 @@ int symbol_resolver_new(const SymbolOptions *options, SymbolResolver **ret) {
                                    .n_caches = options->n_caches,
                                    .local_files = options->local_files,
                                    .local_processes = options->local_processes,
+                                   .written_ns = options->written_ns,
                                    .wants_lines = options->inlined,
                                    .fetch = options->fetch,
                                    .fetch_maps = options->fetch_maps,

@@ -4,7 +4,7 @@
 /*
  * Names of frames: the function, and on request what was inlined and the source line. A file is
  * used only if it is the one that was mapped, by its build id, or without one by device, inode and
- * generation; nothing is named by a path alone.
+ * generation or by not having changed; nothing is named by a path alone.
  */
 
 #include "profile/frame-names.h"
@@ -18,6 +18,7 @@ typedef struct SymbolOptions {
     bool inlined;            /* inlined functions and source lines too, which takes long */
     bool local_files;        /* look at the files of this host: paths, /usr/lib/debug, kallsyms */
     bool local_processes;    /* the recording is of this host and boot: look at its processes */
+    uint64_t written_ns;     /* when the file of the recording was written; 0: not known */
     bool debuginfod;         /* ask the servers of DEBUGINFOD_URLS for what is not here */
     uint64_t debuginfod_ms;  /* how long in all */
     /* Opens the reduced file of a build id from elsewhere, such as a running profd; a descriptor or

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from perfrows import differences, our_rows, perf_rows  # noqa: E402
@@ -154,6 +155,58 @@ def lines_of_the_source_are_those_of_perf():
     line, samples = max(got.items(), key=lambda item: item[1])
     whole = json.loads(ended(profctl("report", "--json=short", "--by=comm", f"--srcline={line}", recording()), 0).stdout)
     equal({row["comm"]: row["samples"] for row in whole["rows"]}.get("c-pie"), samples, f"samples in {line}")
+
+
+def record_running(name, path, change):
+    """perf records a program that runs already, without build ids, as it also does for files that have none: the mapping
+    then has no generation of the file."""
+    recording = at(f"{name}.data")
+    process = subprocess.Popen([path], cwd=FOLDER.name)
+    try:
+        time.sleep(1.5)
+        run("perf", "record", "-q", "-N", "-B", "-F", "999", "-e", "cpu-clock", "-o", recording, "-p", str(process.pid), "--", "sleep", "1")
+    finally:
+        process.kill()
+        process.wait()
+    change()
+    names = collections.Counter()
+    for row in json.loads(ended(profctl("report", "--json=short", "--by=symbol", "--addresses", f"--dso={name}", recording), 0).stdout)["rows"]:
+        symbol = row["symbol"]
+        names["replaced" if symbol.endswith(" [replaced]") else "address" if symbol.startswith(f"{name}+0x") else symbol] += row["samples"]
+    return recording, names
+
+
+@test
+def files_of_unknown_generation_are_named_only_if_they_are_surely_the_same():
+    need_root()
+    for tool in ("perf", "gcc"):
+        if not shutil.which(tool):
+            skip(f"{tool} is not installed")
+    with open(at("endless.c"), "w", encoding="ascii") as f:
+        f.write(C.replace("CLOCKS_PER_SEC / 3", "60 * CLOCKS_PER_SEC"))
+
+    def other(name):
+        run("cp", name, name + ".new")
+        os.rename(at(name + ".new"), at(name))
+
+    changes = {"same": lambda: None, "touched": lambda: os.chmod(at("touched"), 0o700), "other": lambda: other("other"),
+               "gone": lambda: os.unlink(at("gone"))}
+    for name, change in changes.items():
+        build("gcc", "endless.c", name, "-fPIE", "-pie", "-Wl,--build-id=none")
+        path, names = record_running(name, at(name), change)
+        perfs = {{"_D4shop5priceFiZi": "shop.price(int)"}.get(symbol, symbol): n for (_, dso, symbol), (n, _) in perf_rows(path, ["dso", "symbol"]).items() if dso == name}
+        check(sum(names.values()) > 50, f"{name}: {names}")
+        equal(sum(names.values()), sum(perfs.values()), f"samples of {name}")
+        wanted = {"same": None, "touched": {"address"}, "other": {"replaced"}, "gone": {"address"}}[name]
+        if wanted:
+            equal(set(names), wanted, f"{name} is named")
+        else:
+            equal(dict(names), perfs, "names of the same file")
+            # A copy is written later than the recording ended, and a recording of another boot may be, too.
+            later = os.stat(path).st_mtime + 60
+            os.utime(path, (later, later))
+            rows = json.loads(ended(profctl("report", "--json=short", "--by=symbol", f"--dso={name}", path), 0).stdout)["rows"]
+            equal({row["symbol"] for row in rows if row["samples"]}, {f"[{name}]"}, "names in a recording of an unknown boot")
 
 
 def build_id(name):

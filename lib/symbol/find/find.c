@@ -20,6 +20,9 @@
  * names for all of the code, and otherwise the best of them counts.
  */
 
+/* A recording is complete that long after its last sample, if not much is idle at its end. */
+#define WRITING_MAX_NS (10 * NS_PER_SECOND)
+
 typedef struct FindState {
     const FindOptions *options;
     ElfBuildId id;
@@ -40,33 +43,50 @@ static bool find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
            (a->size == b->size || a->size == ELF_BUILD_ID_MAX || b->size == ELF_BUILD_ID_MAX);
 }
 
-/* Where a recording has no wall clock, its times count from the boot, nearly. */
+/* Where a recording has no wall clock, its times count from the boot, nearly. That it was this boot
+ * is known if the recording was complete when it would have ended. */
 void find_set_times(FindOptions *options, const Profile *profile, bool is_of_this_host) {
     uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
              offset = profile->real_known ? profile->real_offset : booted_ns;
+    bool is_certain;
 
     options->began_ns = profile->first_ns + offset;
     options->ended_ns = profile->last_ns + offset;
     /* Pids from before the boot are those of other processes. */
     options->local_processes = is_of_this_host && options->began_ns + NS_PER_SECOND >= booted_ns;
     options->until_ns = profile->real_known ? options->ended_ns : 0;
+    is_certain = profile->real_known || (options->written_ns >= options->ended_ns &&
+                                         options->written_ns - options->ended_ns < WRITING_MAX_NS);
+    options->unchanged_ns =
+        options->local_processes && is_certain ? options->began_ns - NS_PER_SECOND : 0;
 }
 
 /* -- the mapped file -------------------------------------------------------------------------- */
 
-static bool find_same_inode(const FindOptions *options, const FrameMapping *m, int fd) {
-    struct stat st;
-    int generation = 0;
-    uint64_t modified_ns;
+static uint64_t find_time_ns(struct timespec t) {
+    return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
+}
 
-    if (m->inode == 0 || fstat(fd, &st) < 0 || st.st_ino != m->inode ||
-        major(st.st_dev) != m->major || minor(st.st_dev) != m->minor)
-        return false;
-    if (ioctl(fd, FS_IOC_GETVERSION, &generation) < 0)
-        generation = 0;
-    modified_ns = (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec;
-    return (uint32_t)generation == (uint32_t)m->generation &&
-           (options->until_ns == 0 || modified_ns <= options->until_ns);
+/*
+ * Whether a file without a build id is the mapped one: 0, -ESTALE if it is another one, -ENOENT if
+ * that is not known. A device that differs says nothing: another mount namespace has other files
+ * at its paths, and file systems in layers have several devices. perf writes no generation for what
+ * was mapped before it began, and some file systems have none; but no inode number is given to a
+ * new file while its old one is mapped, so a file that has not changed since then is the same.
+ */
+static int find_check_inode(const FindOptions *options, const FrameMapping *m, int fd) {
+    int generation = 0;
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || m->inode == 0 || major(st.st_dev) != m->major ||
+        minor(st.st_dev) != m->minor)
+        return -ENOENT;
+    if (st.st_ino != m->inode ||
+        (options->until_ns > 0 && find_time_ns(st.st_mtim) > options->until_ns))
+        return -ESTALE;
+    if (ioctl(fd, FS_IOC_GETVERSION, &generation) == 0 && (m->generation != 0 || generation == 0))
+        return (uint32_t)generation == (uint32_t)m->generation ? 0 : -ESTALE;
+    return find_time_ns(st.st_ctim) < options->unchanged_ns ? 0 : -ENOENT;
 }
 
 static bool find_path(const FindOptions *options, Bytes path, char *ret, size_t size) {
@@ -92,13 +112,14 @@ int find_mapped(const FindOptions *options, const FrameMapping *m, ElfFile **ret
     r = open_regular(path, &fd, &identity);
     if (r < 0)
         return r;
-    if (wanted.size == 0 && !find_same_inode(options, m, fd)) {
+    r = wanted.size == 0 ? find_check_inode(options, m, fd) : 0;
+    if (r < 0) {
         closep(&fd);
-        return -ESTALE;
+        return r;
     }
     r = elf_file_new(fd, &file);
     if (r < 0)
-        return r == -ENOMEM ? r : -ESTALE;
+        return r == -ENOMEM || wanted.size == 0 ? r : -ESTALE;
     id = elf_file_build_id(file);
     if (wanted.size > 0 && !find_same_id(&wanted, &id))
         return -ESTALE;

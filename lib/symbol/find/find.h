@@ -22,6 +22,10 @@ typedef struct FindOptions {
     /* Wall-clock time of the last sample; a file without a build id that was written later is
      * another one. 0: not known. */
     uint64_t until_ns;
+    /* Wall-clock time before the first sample; a file that has not changed since was the same then.
+     * 0: not known, or the recording is not of this host and boot. */
+    uint64_t unchanged_ns;
+    uint64_t written_ns;  /* as in SymbolOptions */
     bool local_processes; /* pids of the recording are those of this host, since its boot */
     /* Wall-clock time of the first and last sample, by estimate if nothing better is known. */
     uint64_t began_ns, ended_ns;

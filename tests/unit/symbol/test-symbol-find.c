@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-program.h"
 #include "test.h"
+#include "util/clock.h"
 
 /* Programs of many kinds are compiled here; where their functions are is what nm and readelf say of
  * the file before it was stripped. */
@@ -16,6 +17,18 @@ static const SymbolOptions local = {.local_files = true};
 static bool compile_c(const char *file, const char *flags) {
     made_write("source.c", source_c);
     return made_run("rm -f %s && gcc -O1 -g -Wl,--build-id %s -o %s source.c", file, flags, file);
+}
+
+/* The name, or why there is none. */
+static const char *look_up_bare(const FrameMapping *mapping, uint64_t address,
+                                const SymbolOptions *options, FrameName *ret) {
+    const char *text = made_look_up(mapping, address, options, ret);
+
+    if ((ret->naming == FRAME_REPLACED) != (strstr(text, "[replaced]") != NULL))
+        return "a text that disagrees";
+    return ret->naming == FRAME_NAMED      ? text
+           : ret->naming == FRAME_REPLACED ? "replaced"
+                                           : "no file";
 }
 
 TEST(functions_of_programs_of_all_kinds_are_named) {
@@ -91,7 +104,7 @@ TEST(files_of_this_host_are_left_alone_on_request) {
 }
 
 TEST(file_without_a_build_id_is_known_by_its_inode) {
-    FrameMapping mapping;
+    FrameMapping mapping, other;
     uint64_t alpha;
     FrameName name;
 
@@ -99,15 +112,65 @@ TEST(file_without_a_build_id_is_known_by_its_inode) {
     mapping = made_mapping("bare");
     CHECK_EQ(mapping.build_id_size, 0);
     alpha = made_offset("bare", "alpha");
-    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "no file"); /* an unknown device */
     made_identify("bare", &mapping);
-    CHECK_STREQ(made_look_up(&mapping, alpha, &local, &name), "alpha");
-    mapping.generation++;
-    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    if (mapping.generation != 0) /* the file system has generations */
+        CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "alpha");
+    other = mapping;
+    other.inode = 0;
+    CHECK_STREQ(look_up_bare(&other, alpha, &local, &name), "no file");
+    other = mapping;
+    other.minor++;
+    CHECK_STREQ(look_up_bare(&other, alpha, &local, &name), "no file");
+    if (mapping.generation != 0) {
+        other = mapping;
+        other.generation++;
+        CHECK_STREQ(look_up_bare(&other, alpha, &local, &name), "replaced");
+    }
     CHECK(made_run("cp bare copy && mv copy bare"));
-    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
-    mapping.inode = 0;
-    CHECK(strstr(made_look_up(&mapping, alpha, &local, &name), "[replaced]"));
+    CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "replaced");
+}
+
+/* Whether a file of unknown generation is named in a recording that began `began_s` and ended
+ * `ended_s` from now, and was written at `written_s`; 0: not known when. */
+static const char *look_up_changed(const FrameMapping *mapping, uint64_t alpha, bool real_known,
+                                   int64_t began_s, int64_t ended_s, int64_t written_s) {
+    _cleanup_(made_profile_done) MadeProfile made = made_profile();
+    uint32_t frame = made_frame(&made, mapping, alpha, false);
+    uint64_t now = clock_ns(CLOCK_BOOTTIME), booted = clock_ns(CLOCK_REALTIME) - now;
+    SymbolOptions options = {.local_files = true, .local_processes = true};
+
+    made.profile.first_ns = now + (uint64_t)(began_s * (int64_t)NS_PER_SECOND);
+    made.profile.last_ns = now + (uint64_t)(ended_s * (int64_t)NS_PER_SECOND);
+    made.profile.real_known = real_known;
+    made.profile.real_offset = real_known ? booted : 0;
+    if (written_s != 0)
+        options.written_ns = booted + now + (uint64_t)(written_s * (int64_t)NS_PER_SECOND);
+    if (made_resolve(&made, &options) < 0)
+        return "an error";
+    return made.names->names[frame].naming == FRAME_NAMED     ? "named"
+           : made.names->names[frame].naming == FRAME_NO_FILE ? "no file"
+                                                              : "replaced";
+}
+
+TEST(file_of_unknown_generation_is_known_if_it_has_not_changed) {
+    FrameMapping mapping;
+    uint64_t alpha;
+
+    CHECK(compile_c("early", "-Wl,--build-id=none"));
+    mapping = made_mapping("early");
+    made_identify("early", &mapping);
+    alpha = made_offset("early", "alpha");
+    mapping.generation = 0;
+    CHECK_STREQ(look_up_changed(&mapping, alpha, true, 10, 20, 0), "named");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, true, -600, 20, 0), "no file");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, true, -600, -590, 0), "replaced");
+    /* Without a wall clock it must be shown that the recording is of this boot. */
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 0), "no file");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 21), "named");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 19), "no file");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 60), "no file");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, -600, 20, 21), "no file");
 }
 
 TEST(separate_debug_file_names_a_stripped_program) {
