@@ -10,14 +10,13 @@
 
 static unsigned config_diff_touches(const char *section, const void *old, const void *new) {
     unsigned touched = 0;
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(keys[i].section, section) == 0 &&
-            memcmp((const char *)old + keys[i].offset, (const char *)new + keys[i].offset,
-                   keys[i].size) != 0)
-            touched |= keys[i].touches;
+    for (size_t i = 0; i < table.n; i++)
+        if (strcmp(table.keys[i].section, section) == 0 &&
+            memcmp((const char *)old + table.keys[i].offset,
+                   (const char *)new + table.keys[i].offset, table.keys[i].size) != 0)
+            touched |= table.keys[i].touches;
     return touched;
 }
 
@@ -26,12 +25,13 @@ unsigned config_touches(const Config *old, const Config *new) {
 }
 
 void config_keep_until_restart(const Config *old, Config *new) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(keys[i].section, CONFIG_PROFD) == 0 && keys[i].touches & CONFIG_TOUCHES_RESTART)
-            memcpy((char *)new + keys[i].offset, (const char *)old + keys[i].offset, keys[i].size);
+    for (size_t i = 0; i < table.n; i++)
+        if (strcmp(table.keys[i].section, CONFIG_PROFD) == 0 &&
+            table.keys[i].touches & CONFIG_TOUCHES_RESTART)
+            memcpy((char *)new + table.keys[i].offset, (const char *)old + table.keys[i].offset,
+                   table.keys[i].size);
 }
 
 ConfigFate config_session_fate(const SessionConfig *old, const SessionConfig *new) {

@@ -80,11 +80,6 @@ ConfigTable config_table(void) {
     return (ConfigTable){.keys = keys, .n = ARRAY_SIZE(keys)};
 }
 
-const ConfigKey *config_keys(size_t *ret_n) {
-    *ret_n = ARRAY_SIZE(keys);
-    return keys;
-}
-
 const ConfigKey *config_key(const char *section, const char *name) {
     return config_table_find(config_table(), section, name);
 }

@@ -21,8 +21,6 @@ typedef struct ConfigLoad {
                             * session's */
 } ConfigLoad;
 
-/* In config-key.c: all keys. */
-ConfigTable config_table(void);
 /* The origin of a row's key in a session (-1: in the daemon). */
 ConfigOrigin *config_load_origin(const ConfigLoad *load, const ConfigKey *key, ptrdiff_t session);
 size_t config_origin_index(const ConfigKey *key, ptrdiff_t session);

@@ -114,8 +114,8 @@ typedef enum ConfigTouch {
     CONFIG_TOUCHES_RESTART = 1 << 3, /* takes effect at the next start */
 } ConfigTouch;
 
-/* Rows in the order of the configuration file; *ret_n of them. */
-const ConfigKey *config_keys(size_t *ret_n);
+/* Rows in the order of the configuration file. */
+ConfigTable config_table(void);
 /* NULL: no such key. `section` is "Profd" or "Session". */
 const ConfigKey *config_key(const char *section, const char *name);
 

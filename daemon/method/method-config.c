@@ -36,31 +36,29 @@ static void method_config_add_configured(json_t **list, const Config *config, co
 }
 
 static void method_config_add_daemon(json_t **list, const Config *config) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(keys[i].section, "Profd") == 0)
-            method_config_add_configured(list, config, "Profd", &keys[i], config, NULL);
+    for (size_t i = 0; i < table.n; i++)
+        if (strcmp(table.keys[i].section, "Profd") == 0)
+            method_config_add_configured(list, config, "Profd", &table.keys[i], config, NULL);
 }
 
 static void method_config_add_session(json_t **list, const Daemon *daemon,
                                       const SessionEntry *entry) {
     char section[sizeof("Session ") + CONFIG_NAME_MAX];
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
     snprintf(section, sizeof(section), "Session %s", entry->config.name);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(keys[i].section, "Session") != 0)
+    for (size_t i = 0; i < table.n; i++) {
+        if (strcmp(table.keys[i].section, "Session") != 0)
             continue;
         if (!entry->runtime)
-            method_config_add_configured(list, daemon->config, section, &keys[i], &entry->config,
-                                         entry->config.name);
+            method_config_add_configured(list, daemon->config, section, &table.keys[i],
+                                         &entry->config, entry->config.name);
         else
-            method_config_add(list, section, &keys[i], &entry->config,
-                              json_object_get(entry->settings, keys[i].name) ? "Start()"
-                                                                             : "default");
+            method_config_add(list, section, &table.keys[i], &entry->config,
+                              json_object_get(entry->settings, table.keys[i].name) ? "Start()"
+                                                                                   : "default");
     }
 }
 

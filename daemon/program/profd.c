@@ -25,15 +25,7 @@
 
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2 };
 
-/* For the lint test that compares profd.conf and its manual with the table. */
-static void profd_print_config_keys(void) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
-
-    for (size_t i = 0; i < n; i++)
-        printf("%s\t%s\t%s\t%s\n", keys[i].section, keys[i].name, keys[i].fallback,
-               keys[i].expected);
-}
+static const char default_store[] = "/var/lib/profd", default_runtime[] = "/run/profd";
 
 /* For the completions of profctl. */
 static void profd_print_event(void *userdata _unused_, const char *name) {
@@ -85,8 +77,8 @@ static int profd_record(const Options *options, char **argv) {
         r = profd_load_config(options, &config);
     if (r < 0)
         return STATUS_FAILED;
-    r = daemon_new(&(DaemonOptions){.store = options->store,
-                                    .runtime = options->runtime,
+    r = daemon_new(&(DaemonOptions){.store = options->store ?: default_store,
+                                    .runtime = options->runtime ?: default_runtime,
                                     .config_path = options->config,
                                     .argv = argv,
                                     .keeper = keeper,
@@ -103,7 +95,9 @@ static int profd_record(const Options *options, char **argv) {
  * gets their paths as options, because it may run as another user. */
 static int profd_keep(const Options *options, int argc, char **argv) {
     _cleanup_(user_folders_done) UserFolders own = {};
-    KeeperOptions keeper = {.argv = argv, .store = options->store, .runtime = options->runtime};
+    KeeperOptions keeper = {.argv = argv,
+                            .store = options->store ?: default_store,
+                            .runtime = options->runtime ?: default_runtime};
     int r;
 
     if (geteuid() == 0)
@@ -114,28 +108,28 @@ static int profd_keep(const Options *options, int argc, char **argv) {
         return STATUS_FAILED;
     }
     keeper.argv = own.argv;
-    keeper.store = own.store ?: options->store;
+    keeper.store = options->store ?: own.store;
     /* Without a runtime folder there is none; code that needs it reports that. */
-    keeper.runtime = options->has_runtime ? options->runtime : own.runtime;
+    keeper.runtime = options->runtime ?: own.runtime;
     return keeper_run(&keeper);
 }
 
 int main(int argc, char **argv) {
     static const JournalProgram program = {.identifier = "profd", .event_id = event_id};
-    Options options;
+    Options options = {.recorder = -1};
 
-    if (option_parse(&options, argc, argv) < 0)
+    if (program_options_parse(&profd_options, argc, argv, &options) < 0)
         return STATUS_USAGE;
     if (options.help)
-        option_print_help();
+        program_options_print_help(&profd_options);
     if (options.version)
         printf("profd %s\n", PROFD_VERSION);
     if (options.print_config_keys)
-        profd_print_config_keys();
+        config_table_print(config_table());
     if (options.print_events)
         event_each_symbol(profd_print_event, NULL);
     if (options.print_options)
-        option_print_table();
+        program_options_print_table(&profd_options);
     if (options.help || options.version || options.print_config_keys || options.print_events ||
         options.print_options)
         return EXIT_SUCCESS;

@@ -49,9 +49,9 @@ static int user_folder_add_word(const char *option, const char *value, char **wo
 int user_folders_find(const Options *options, int argc, char **argv, UserFolders *ret) {
     _cleanup_(user_folders_done) UserFolders folders = {};
     char **end;
-    int r = options->has_store ? 0 : user_folder_find_store(&folders.store);
+    int r = options->store ? 0 : user_folder_find_store(&folders.store);
 
-    if (r == 0 && !options->has_runtime)
+    if (r == 0 && !options->runtime)
         r = user_folder_join(user_folder_of("XDG_RUNTIME_DIR"), "profd", &folders.runtime);
     if (r < 0)
         return r;

@@ -21,15 +21,6 @@
 
 enum { STATUS_FAILED = 1, STATUS_USAGE = 2, LARGE_BYTES = 64 << 10 };
 
-/* For the lint test that compares gateway.conf and its manual with the table. */
-static void profd_gateway_print_config_keys(void) {
-    ConfigTable table = gateway_config_table();
-
-    for (size_t i = 0; i < table.n; i++)
-        printf("%s\t%s\t%s\t%s\n", table.keys[i].section, table.keys[i].name,
-               table.keys[i].fallback, table.keys[i].expected);
-}
-
 static int profd_gateway_check_config(const GatewayOptions *options) {
     _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
     int problems = gateway_read_config(options, &config);
@@ -56,18 +47,18 @@ static void profd_gateway_spare_memory(void) {
 int main(int argc, char **argv) {
     static const JournalProgram program = {.identifier = "profd-gateway",
                                            .event_id = gateway_event_id};
-    GatewayOptions options;
+    GatewayOptions options = {.state = "/var/lib/profd-gateway", .runtime = "/run/profd-gateway"};
 
-    if (gateway_option_parse(&options, argc, argv) < 0)
+    if (program_options_parse(&gateway_options, argc, argv, &options) < 0)
         return STATUS_USAGE;
     if (options.help)
-        gateway_option_print_help();
+        program_options_print_help(&gateway_options);
     if (options.version)
         printf("profd-gateway %s\n", PROFD_VERSION);
     if (options.print_config_keys)
-        profd_gateway_print_config_keys();
+        config_table_print(gateway_config_table());
     if (options.print_options)
-        gateway_option_print_table();
+        program_options_print_table(&gateway_options);
     if (options.help || options.version || options.print_config_keys || options.print_options)
         return EXIT_SUCCESS;
     journal_attach(&program);

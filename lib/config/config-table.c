@@ -2,6 +2,7 @@
 #include "config/config-table.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/near.h"
@@ -41,4 +42,10 @@ void config_table_defaults(ConfigTable table, const char *section, void *base) {
         assert(r == 0);
         (void)r;
     }
+}
+
+void config_table_print(ConfigTable table) {
+    for (size_t i = 0; i < table.n; i++)
+        printf("%s\t%s\t%s\t%s\n", table.keys[i].section, table.keys[i].name,
+               table.keys[i].fallback, table.keys[i].expected);
 }

@@ -33,3 +33,6 @@ const ConfigKey *config_table_find(ConfigTable table, const char *section, const
 const char *config_table_near(ConfigTable table, const char *section, const char *name);
 /* Sets every key of the section to its default. */
 void config_table_defaults(ConfigTable table, const char *section, void *base);
+/* Prints the keys for the lint test that compares the default file and the manual with the table.
+ */
+void config_table_print(ConfigTable table);

@@ -101,8 +101,8 @@ TEST(a_change_of_each_session_key_is_found) {
         {"MaxSegments", "5", "limited"},
         {"Enabled", "no", "removed"},
     };
-    size_t n, n_session = 0;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
+    size_t n_session = 0;
     SessionConfig old, new;
 
     config_session_defaults(&old, "s");
@@ -113,8 +113,8 @@ TEST(a_change_of_each_session_key_is_found) {
         CHECK_OK(key->parse(key, changed[i][1], &new));
         CHECK_STREQ(fates[config_session_fate(&old, &new)], changed[i][2]);
     }
-    for (size_t i = 0; i < n; i++)
-        n_session += strcmp(keys[i].section, "Session") == 0;
+    for (size_t i = 0; i < table.n; i++)
+        n_session += strcmp(table.keys[i].section, "Session") == 0;
     CHECK_EQ(n_session, ARRAY_SIZE(changed));
 }
 

@@ -298,18 +298,17 @@ TEST(a_printed_value_parses_to_the_same_value) {
 
 TEST(defaults_are_printed_as_the_table_has_them) {
     _cleanup_(config_freep) Config *config = NULL;
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
     CHECK_OK(config_new(&config));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < table.n; i++) {
         _cleanup_(buffer_done) Buffer text = {};
 
-        config_print(&keys[i],
-                     strcmp(keys[i].section, "Profd") == 0 ? (void *)config : config->sessions,
-                     &text);
+        config_print(
+            &table.keys[i],
+            strcmp(table.keys[i].section, "Profd") == 0 ? (void *)config : config->sessions, &text);
         buffer_append(&text, "", 1);
-        CHECK_STREQ((const char *)text.data, keys[i].fallback);
+        CHECK_STREQ((const char *)text.data, table.keys[i].fallback);
     }
 }
 
@@ -346,34 +345,32 @@ TEST(a_session_started_by_hand_has_the_words_and_limits_of_a_configured_one) {
 }
 
 TEST(the_test_has_a_good_and_a_bad_value_for_every_key) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < table.n; i++) {
         unsigned good = 0, bad = 0;
 
         for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
-            if (strcmp(values[k].key + 2, keys[i].name) != 0 ||
-                values[k].key[0] != keys[i].section[0])
+            if (strcmp(values[k].key + 2, table.keys[i].name) != 0 ||
+                values[k].key[0] != table.keys[i].section[0])
                 continue;
             good += values[k].expect == 0;
             bad += values[k].expect != 0;
         }
         if (good == 0 || bad == 0)
-            fprintf(stderr, "%s= of %s has %u good and %u bad ones\n", keys[i].name,
-                    keys[i].section, good, bad);
+            fprintf(stderr, "%s= of %s has %u good and %u bad ones\n", table.keys[i].name,
+                    table.keys[i].section, good, bad);
         CHECK(good > 0 && bad > 0);
     }
 }
 
 TEST(every_row_of_the_table_is_complete) {
-    size_t n;
-    const ConfigKey *keys = config_keys(&n);
+    ConfigTable table = config_table();
 
-    for (size_t i = 0; i < n; i++) {
-        CHECK(keys[i].expected[0] && keys[i].size > 0 && keys[i].touches != 0);
-        CHECK(keys[i].min <= keys[i].max);
-        CHECK(config_key(keys[i].section, keys[i].name) == &keys[i]);
+    for (size_t i = 0; i < table.n; i++) {
+        CHECK(table.keys[i].expected[0] && table.keys[i].size > 0 && table.keys[i].touches != 0);
+        CHECK(table.keys[i].min <= table.keys[i].max);
+        CHECK(config_key(table.keys[i].section, table.keys[i].name) == &table.keys[i]);
     }
 }
 
