@@ -151,6 +151,7 @@ static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) 
     size_t waiting = snapshots && !run->task ? run->pending.n - run->pending.next : 0;
 
     status->live_until_ns = now_ns;
+    status->newest_ns = snapshots ? now_ns : run->state.until_ns;
     if (waiting > 0) {
         status->ranges = waiting;
         status->backlog_since_ns = run->pending.items[run->pending.next].created_us * NS_PER_US;

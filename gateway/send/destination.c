@@ -209,6 +209,7 @@ void destination_status(const Destination *destination, DestinationStatus *ret) 
         .name = sender->config->name,
         .type = sender->config->type,
         .live_until_ns = state->live_ns,
+        .newest_ns = sender->newest_ns,
         .backlog_ns = range_list_total(&state->unsent),
         .backlog_since_ns = state->unsent.n > 0 ? state->unsent.items[0].since_ns : 0,
         .ranges = state->unsent.n,

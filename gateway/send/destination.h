@@ -35,6 +35,7 @@ void destination_offer(Destination *destination, Interval *interval);
 typedef struct DestinationStatus {
     const char *name, *type;
     uint64_t live_until_ns; /* what is older was sent, refused, or is in the backlog; 0: nothing */
+    uint64_t newest_ns;     /* end of the newest that is not to be sent any more; 0: nothing yet */
     uint64_t backlog_ns, backlog_since_ns; /* how much is not sent yet, and its oldest */
     size_t ranges;
     uint64_t last_success_ns; /* 0: never */

@@ -190,6 +190,7 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
         sender_pace(sender, result->bytes);
     if (result->verdict == SEND_ACCEPTED || result->verdict == SEND_REFUSED) {
         send_state_settle(&sender->state, range);
+        sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         sender_count(sender, result);
         sender->state.counters.missing_ns += missing_ns;
         if (result->requests > 0)
@@ -368,6 +369,7 @@ void sender_offer(Sender *sender, Interval *interval) {
     state->live_ns = range.until_ns;
     if (!backlog_has_share(&sender->rules, range.since_ns)) {
         state->counters.thinned_intervals++;
+        sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         slot = NULL;
     } else
         backlog_add(state, range, now_ns);

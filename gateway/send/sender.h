@@ -30,6 +30,7 @@ typedef struct Sender {
     unsigned flights;    /* requests in flight */
     unsigned unsaved;    /* requests that were answered since the last state that was written */
     unsigned saving;     /* of them, those whose end is in the state that is being written */
+    uint64_t newest_ns;  /* end of the newest interval that was sent, refused or left out */
     unsigned failures;   /* of the engine, in a row */
     uint64_t wait_ns;    /* nothing is sent before; CLOCK_MONOTONIC */
     uint64_t backlog_ns; /* nothing of the backlog is read before */

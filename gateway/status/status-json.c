@@ -63,6 +63,7 @@ static void status_json_send(Fields *f, const GatewayStatus *status,
     fields_str(f, "type", send->type);
     fields_bool(f, "up", status_send_is_up(send));
     status_json_us(f, "lagUsec", status_send_lag_ns(status, send));
+    status_json_us(f, "liveLagUsec", status_send_live_lag_ns(status, send));
     status_json_moment(f, "liveUntilUsec", send->live_until_ns);
     status_json_us(f, "backlogUsec", send->backlog_ns);
     status_json_moment(f, "backlogSinceUsec", send->backlog_ns > 0 ? send->backlog_since_ns : 0);
@@ -88,6 +89,7 @@ void status_json(const GatewayStatus *status, Buffer *out) {
     status_json_us(&f, "intervalUsec", status->interval_ns);
     status_json_us(&f, "cpuUsec", status->cpu_ns);
     fields_u64(&f, "residentBytes", status->resident_bytes);
+    fields_u64(&f, "anonymousBytes", status->anonymous_bytes);
     fields_u64(&f, "configProblems", status->config_problems);
     fields_bool(&f, "outdated", status->is_outdated);
     status_json_source(&f, &status->source);

@@ -28,6 +28,7 @@ typedef struct StatusRow {
 ROW(start, SECONDS(s->start_ns))
 ROW(cpu, SECONDS(s->cpu_ns))
 ROW(resident, s->resident_bytes)
+ROW(anonymous, s->anonymous_bytes)
 ROW(problems, s->config_problems)
 ROW(outdated, s->is_outdated)
 ROW(connected, s->source.connected)
@@ -45,6 +46,7 @@ ROW(refused_clients, s->refused_clients)
 
 ROW(up, status_send_is_up(d))
 ROW(lag, SECONDS(status_send_lag_ns(s, d)))
+ROW(live_lag, SECONDS(status_send_live_lag_ns(s, d)))
 ROW(success, SECONDS(d->last_success_ns))
 ROW(waiting, d->is_waiting)
 ROW(backlog, SECONDS(d->backlog_ns))
@@ -68,6 +70,7 @@ static const StatusRow whole_rows[] = {
     { "profd_gateway_start_time_seconds",             "gauge",   "When the gateway was started, in seconds since 1970",                    status_row_start           },
     { "profd_gateway_cpu_seconds_total",              "counter", "CPU time that the gateway used",                                         status_row_cpu             },
     { "profd_gateway_resident_bytes",                 "gauge",   "Memory of the gateway",                                                  status_row_resident        },
+    { "profd_gateway_anonymous_bytes",                "gauge",   "Memory of the gateway that is not mapped from files",                    status_row_anonymous       },
     { "profd_gateway_config_problems",                "gauge",   "Lines of the configuration that are not used",                           status_row_problems        },
     { "profd_gateway_config_outdated",                "gauge",   "Whether the last reload was refused",                                    status_row_outdated        },
     { "profd_gateway_source_up",                      "gauge",   "Whether the gateway follows profd",                                      status_row_connected       },
@@ -85,6 +88,7 @@ static const StatusRow whole_rows[] = {
 static const StatusRow send_rows[] = {
     { "profd_gateway_destination_up",                       "gauge",   "Whether the last request arrived and nothing has failed since",    status_row_up                },
     { "profd_gateway_destination_lag_seconds",              "gauge",   "Age of the oldest samples that were not sent yet",                 status_row_lag               },
+    { "profd_gateway_destination_live_lag_seconds",         "gauge",   "Age of the newest samples that were sent",                         status_row_live_lag          },
     { "profd_gateway_destination_last_success_timestamp_seconds", "gauge", "When the last request arrived, in seconds since 1970; 0: never", status_row_success         },
     { "profd_gateway_destination_waiting",                  "gauge",   "Whether the gateway waits before it tries again",                  status_row_waiting           },
     { "profd_gateway_destination_backlog_seconds",          "gauge",   "Time of which the samples wait in the store of profd",             status_row_backlog           },

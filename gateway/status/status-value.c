@@ -22,6 +22,12 @@ uint64_t status_send_lag_ns(const GatewayStatus *status, const DestinationStatus
     return status->now_ns > done_ns ? status->now_ns - done_ns : 0;
 }
 
+uint64_t status_send_live_lag_ns(const GatewayStatus *status, const DestinationStatus *send) {
+    uint64_t newest_ns = send->newest_ns > 0 ? send->newest_ns : status->start_ns;
+
+    return status->now_ns > newest_ns ? status->now_ns - newest_ns : 0;
+}
+
 /* clang-format off */
 static const struct {
     long first, last; /* of the status of HTTP */
@@ -49,18 +55,19 @@ const char *status_send_remedy(const DestinationStatus *send) {
     return "";
 }
 
-static uint64_t status_resident_bytes(void) {
+static void status_measure_memory(GatewayStatus *status) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), resident, of_files;
     char text[128];
-    uint64_t pages;
 
     if (file_read_text("/proc/self/statm", text, sizeof(text)) < 0 ||
-        sscanf(text, "%*u %" SCNu64, &pages) != 1)
-        return 0;
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+        sscanf(text, "%*u %" SCNu64 " %" SCNu64, &resident, &of_files) != 2)
+        return;
+    status->resident_bytes = resident * page;
+    status->anonymous_bytes = (resident - MIN(of_files, resident)) * page;
 }
 
 void status_measure(GatewayStatus *status) {
     status->now_ns = clock_ns(CLOCK_REALTIME);
     status->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    status->resident_bytes = status_resident_bytes();
+    status_measure_memory(status);
 }

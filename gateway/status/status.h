@@ -11,6 +11,7 @@
 typedef struct GatewayStatus {
     uint64_t start_ns, now_ns; /* CLOCK_REALTIME */
     uint64_t cpu_ns, resident_bytes;
+    uint64_t anonymous_bytes; /* of them, those that no file has */
     uint64_t interval_ns;
     const char *host;         /* the label; borrowed, NULL: "" */
     unsigned config_problems; /* of the configuration that is in use */

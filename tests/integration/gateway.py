@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """profd-gateway beside a profd of a test, with folders of its own."""
 
+import collections
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
@@ -109,6 +111,38 @@ class Gateway:
         self.wait(lambda: all(self.sent_until(name) >= until for name in names), f"what was recorded before {until} at {names}")
         return until
 
-    def resident_bytes(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:
-            return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) << 10
+    def observe(self, name):
+        """What it says of itself from now on until the block ends: an Observation."""
+        return Observation(self, name)
+
+
+Moment = collections.namedtuple("Moment", "at_s read_lag_s live_lag_s backlog_s anonymous_bytes")
+
+
+class Observation:
+    """Takes each new state of a gateway: how old the newest samples are that it has read and sent, and its memory."""
+
+    def __init__(self, gateway, name):
+        self.gateway, self.name = gateway, name
+        self.moments = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def run(self):
+        while not self.over.wait(0.2):
+            status = self.gateway.read_status()
+            if status and (not self.moments or status["nowUsec"] / 1e6 > self.moments[-1].at_s):
+                send = next(each for each in status["destinations"] if each["name"] == self.name)
+                self.moments.append(Moment(status["nowUsec"] / 1e6, (status["nowUsec"] - (status["source"]["untilUsec"] or 0)) / 1e6,
+                                           send["liveLagUsec"] / 1e6, send["backlogUsec"] / 1e6, status["anonymousBytes"]))
+
+    def between(self, since_s, until_s):
+        return [moment for moment in self.moments if since_s <= moment.at_s <= until_s]

@@ -328,6 +328,7 @@ TEST(live_interval_is_sent_and_leaves_the_state) {
     CHECK_EQ(status.sent_intervals, 1);
     CHECK_EQ(status.sent_samples, 10);
     CHECK_EQ(status.live_until_ns, scene.begin_ns + INTERVAL);
+    CHECK_EQ(status.newest_ns, scene.begin_ns + INTERVAL);
     CHECK(status.last_success_ns > scene.begin_ns);
     scene_end(&scene);
 }
@@ -541,6 +542,30 @@ TEST(engine_that_asks_for_fewer_requests_gets_merged_windows) {
     /* Eight intervals, four at a time at last. */
     CHECK(world.n_arrived <= 4);
     CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    scene_end(&scene);
+}
+
+TEST(rate_limits_the_backlog_and_no_live_interval) {
+    uint64_t begun_ns, live_ns;
+    Scene scene;
+
+    scene_begin(&scene);
+    /* A body has about 45 bytes. */
+    scene.config.max_bytes_per_sec = 100;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    begun_ns = clock_monotonic_ns();
+    run_until(3);
+    offer(&scene, 5);
+    run_until(4);
+    live_ns = clock_monotonic_ns();
+    CHECK_EQ(world.arrived[3].since_ns, scene.begin_ns + 5 * INTERVAL);
+    CHECK_EQ(status_of(&scene).newest_ns, scene.begin_ns + 6 * INTERVAL);
+    run_until(6);
+    CHECK(each_arrived_once(&scene, 6));
+    CHECK(live_ns < clock_monotonic_ns());
+    CHECK(clock_monotonic_ns() - begun_ns > 6 * NS_PER_SECOND / 10);
     scene_end(&scene);
 }
 

@@ -86,6 +86,35 @@ TEST(the_lag_is_the_age_of_the_oldest_samples_that_were_not_sent) {
     CHECK_EQ(status_send_lag_ns(&status, &status.sends[0]), (uint64_t)0);
 }
 
+TEST(the_live_lag_is_the_age_of_the_newest_samples_that_were_sent) {
+    GatewayStatus status;
+
+    fill(&status);
+    CHECK_EQ(status_send_live_lag_ns(&status, &status.sends[0]), 4000 * S);
+    status.sends[1].newest_ns = 4985 * S;
+    CHECK_EQ(status_send_live_lag_ns(&status, &status.sends[1]), 15 * S);
+    status.sends[1].newest_ns = 5001 * S;
+    CHECK_EQ(status_send_live_lag_ns(&status, &status.sends[1]), (uint64_t)0);
+}
+
+TEST(memory_of_its_own_is_a_part_of_what_is_resident) {
+    GatewayStatus status = {};
+    size_t size = (size_t)16 << 20;
+    uint8_t *more;
+    uint64_t before;
+
+    status_measure(&status);
+    before = status.anonymous_bytes;
+    CHECK(before > 0 && before < status.resident_bytes);
+    more = malloc(size);
+    CHECK(more);
+    memset(more, 1, size);
+    status_measure(&status);
+    CHECK(status.anonymous_bytes >= before + size / 2);
+    CHECK(status.anonymous_bytes < status.resident_bytes);
+    free(more);
+}
+
 TEST(a_destination_is_up_when_nothing_failed_since_its_last_success) {
     DestinationStatus send = {.name = "a"};
 
