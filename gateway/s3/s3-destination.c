@@ -44,25 +44,25 @@ S3Destination *s3_destination_free(S3Destination *destination) {
     run->upload = s3_upload_cancel(run->upload);
     run->cleanup = s3_cleanup_cancel(run->cleanup);
     loop_source_free(run->timer);
-    if (run->state_path)
+    if (run->worker)
         s3_run_save(run);
+    run->worker = disk_worker_free(run->worker);
     s3_item_done(&run->item);
     s3_pending_done(&run->pending);
     s3_state_done(&run->state);
-    free(run->state_path);
     free(destination);
     return NULL;
 }
 
 /* What was uploaded before has the same keys, so the new beginning doubles nothing. */
-static void s3_destination_set_aside(S3Run *run) {
+static void s3_destination_set_aside(S3Run *run, const char *path) {
     char sentence[S3_SENTENCE_MAX];
-    _cleanup_free_ char *path = NULL;
+    _cleanup_free_ char *aside = NULL;
 
-    if (asprintf(&path, "%s.damaged", run->state_path) < 0)
-        path = NULL;
-    if (path)
-        (void)rename(run->state_path, path);
+    if (asprintf(&aside, "%s.damaged", path) < 0)
+        aside = NULL;
+    if (aside)
+        (void)rename(path, aside);
     (void)snprintf(
         sentence, sizeof(sentence),
         "The state was damaged: windows before this start are not uploaded, and the file "
@@ -72,19 +72,20 @@ static void s3_destination_set_aside(S3Run *run) {
 }
 
 static int s3_destination_load(S3Run *run, const char *folder) {
+    _cleanup_free_ char *path = NULL;
     const SendConfig *config = run->config;
     int r;
 
-    if (asprintf(&run->state_path, "%s/%s.s3", folder, config->name) < 0) {
-        run->state_path = NULL;
+    if (asprintf(&path, "%s/%s" S3_STATE_SUFFIX, folder, config->name) < 0) {
+        path = NULL;
         return -ENOMEM;
     }
-    r = s3_state_load(run->state_path, &run->state);
+    r = s3_state_load(path, &run->state);
     if (r == -EBADMSG)
-        s3_destination_set_aside(run);
+        s3_destination_set_aside(run, path);
     else if (r < 0 && r != -ENOENT)
         return log_error(r, "Failed to read the state of destination '%s' from '%s': %m",
-                         config->name, run->state_path);
+                         config->name, path);
     if (run->state.key[0])
         run->state.counters.repeated++;
     if (run->state.until_ns == 0 && !s3_run_sends_snapshots(config))
@@ -132,6 +133,8 @@ int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret)
     if (r == 0)
         r = s3_destination_load(run, options->state_folder);
     if (r == 0)
+        r = disk_worker_new(options->loop, &run->worker);
+    if (r == 0)
         r = loop_trigger(run->timer);
     if (r < 0)
         return r;
@@ -139,27 +142,36 @@ int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret)
     return 0;
 }
 
-/* Everything that has ended is uploaded, or it is in the backlog. */
+/* Windows that ended are in the backlog, but for those that cannot be there yet. */
+static void s3_destination_windows(const S3Run *run, uint64_t now_ns, DestinationStatus *status) {
+    const S3State *state = &run->state;
+    uint64_t interval = run->config->object_interval_ns;
+    uint64_t due_ns = s3_schedule_due(now_ns - S3_GRACE_NS, interval, run->spread_ns);
+    RangeList late = state->unsent;
+
+    status->newest_ns = run->newest_ns;
+    (void)range_list_add(&late, (Range){state->until_ns, due_ns});
+    (void)range_list_remove(&late, (Range){MAX(due_ns, 1U), UINT64_MAX});
+    status->ranges = late.n;
+    status->backlog_ns = range_list_total(&late);
+    status->backlog_since_ns = late.n > 0 ? late.items[0].since_ns : 0;
+}
+
 static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-    uint64_t end_ns = s3_schedule_first(now_ns, run->config->object_interval_ns);
-    uint64_t due_ns =
-        s3_schedule_next(run->state.until_ns, run->config->object_interval_ns, run->spread_ns)
-            .due_ns;
-    bool snapshots = s3_run_sends_snapshots(run->config);
     /* The list is the task's while it runs. */
-    size_t waiting = snapshots && !run->task ? run->pending.n - run->pending.next : 0;
+    size_t waiting = run->task ? 0 : run->pending.n - run->pending.next;
 
     status->live_until_ns = now_ns;
-    status->newest_ns = snapshots ? now_ns : run->state.until_ns;
+    if (!s3_run_sends_snapshots(run->config)) {
+        s3_destination_windows(run, now_ns, status);
+        return;
+    }
+    status->newest_ns = now_ns;
     if (waiting > 0) {
         status->ranges = waiting;
         status->backlog_since_ns = run->pending.items[run->pending.next].created_us * NS_PER_US;
         status->live_until_ns = status->backlog_since_ns;
-    } else if (!snapshots && now_ns > due_ns + S3_GRACE_NS) {
-        status->ranges = 1;
-        status->backlog_ns = end_ns - run->state.until_ns;
-        status->backlog_since_ns = run->state.until_ns;
     }
 }
 

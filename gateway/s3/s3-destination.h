@@ -3,9 +3,9 @@
 
 /*
  * A destination that keeps raw recordings in a bucket: one object for each window of
- * object_interval_ns, or one for each snapshot of profd. Objects go in order of time; what the
- * store did not take stays with profd and is asked for again. The same window has the same key, so
- * nothing is there twice.
+ * object_interval_ns, or one for each snapshot of profd. The newest window goes first, those that
+ * wait follow from the oldest on; what the store did not take stays with profd and is asked for
+ * again. The same window has the same key, so nothing is there twice.
  */
 
 #include "config/gateway-config.h"

@@ -27,6 +27,24 @@ S3Slot s3_schedule_next(uint64_t cursor_ns, uint64_t interval_ns, uint64_t sprea
         .since_ns = cursor_ns, .until_ns = until_ns, .due_ns = until_ns + S3_SETTLE_NS + spread_ns};
 }
 
+uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_ns) {
+    uint64_t wait_ns = S3_SETTLE_NS + spread_ns;
+
+    return now_ns > wait_ns ? s3_schedule_first(now_ns - wait_ns, interval_ns) : 0;
+}
+
+S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns) {
+    Range last = unsent->items[unsent->n - 1], first = unsent->items[0];
+
+    if (last.until_ns == cursor_ns)
+        return (S3Slot){.since_ns =
+                            MAX(last.since_ns, s3_schedule_first(cursor_ns - 1, interval_ns)),
+                        .until_ns = cursor_ns};
+    return (S3Slot){.since_ns = first.since_ns,
+                    .until_ns =
+                        MIN(first.until_ns, (first.since_ns / interval_ns + 1) * interval_ns)};
+}
+
 uint64_t s3_schedule_first(uint64_t now_ns, uint64_t interval_ns) {
     return now_ns / interval_ns * interval_ns;
 }

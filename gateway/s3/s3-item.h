@@ -13,6 +13,10 @@ typedef struct S3Slot {
 
 /* The window that begins where the last object ended: up to the next multiple of the interval. */
 S3Slot s3_schedule_next(uint64_t cursor_ns, uint64_t interval_ns, uint64_t spread_ns);
+/* Windows that end up to this time are due. */
+uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_ns);
+/* Which window of a list is next: that which ends at the cursor, else the oldest. */
+S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns);
 /* Where a new destination begins: with the window that is running. */
 uint64_t s3_schedule_first(uint64_t now_ns, uint64_t interval_ns);
 /* How long after the end of each window this host waits: another time for each host and

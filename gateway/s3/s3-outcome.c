@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "send/retry.h"
+#include "send/state-file.h"
 #include "util/clock.h"
 
 /*
@@ -18,20 +19,65 @@
 /* profd is back sooner than a store. */
 #define S3_LOCAL_DELAY_NS (10 * NS_PER_SECOND)
 
-void s3_run_save(S3Run *self) {
+/* A state as a text, for the worker. */
+typedef struct S3Save {
+    const char *folder, *name;
+    Buffer text;
+} S3Save;
+
+static int s3_run_write(void *arg) {
+    const S3Save *save = arg;
+
+    return state_file_save(save->folder, save->name, S3_STATE_SUFFIX, &save->text);
+}
+
+static void s3_run_free_save(void *arg) {
+    S3Save *save = arg;
+
+    buffer_done(&save->text);
+    free(save);
+}
+
+void s3_run_on_saved(void *userdata, int error) {
+    S3Run *self = userdata;
+
+    if (error < 0)
+        (void)log_limited(&self->state_rate, LOG_LEVEL_ERROR, error,
+                          "Failed to write the state of destination '%s' in '%s': %m",
+                          self->config->name, self->profd.folder);
+}
+
+int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error)) {
     S3Counters *counters = &self->state.counters;
+    S3Save *save = calloc(1, sizeof(*save));
+    DiskWork work = {.run = s3_run_write,
+                     .done = done,
+                     .free_arg = s3_run_free_save,
+                     .arg = save,
+                     .userdata = self};
+    DiskJob *job;
     int r;
 
+    if (!save)
+        return -ENOMEM;
+    *save = (S3Save){.folder = self->profd.folder, .name = self->config->name};
     counters->requests += self->target.requests;
     counters->retries += self->target.retries;
     counters->bytes += self->target.sent_bytes;
     self->target.requests = self->target.retries = self->target.sent_bytes = 0;
-    r = s3_state_save(self->state_path, &self->state);
+    r = s3_state_print(&self->state, &save->text);
+    if (r == 0)
+        r = disk_worker_add(self->worker, &work, &job);
     if (r < 0)
-        (void)log_limited(&self->state_rate, LOG_LEVEL_ERROR, r,
-                          "Failed to write the state of destination '%s' to '%s': %m",
-                          self->config->name, self->state_path);
-    self->save_error = r;
+        s3_run_free_save(save);
+    return r;
+}
+
+void s3_run_save(S3Run *self) {
+    int r = s3_run_save_with(self, s3_run_on_saved);
+
+    if (r < 0)
+        s3_run_on_saved(self, r);
 }
 
 void s3_run_note(void *userdata, const char *sentence, long status) {
@@ -96,19 +142,22 @@ static void s3_run_finish_snapshot(S3Run *self) {
 }
 
 /* The item needs no upload any more, for whatever reason. */
-static void s3_run_finish(S3Run *self, uint64_t pause_ns) {
+static void s3_run_finish(S3Run *self) {
     S3Item *item = &self->item;
 
     s3_run_forget_upload(self);
-    if (!item->is_snapshot)
-        self->state.until_ns = item->slot.until_ns;
-    else if (item->error == 0 && item->file + 1 < item->snapshot.n_files)
+    if (!item->is_snapshot) {
+        Range range = {item->slot.since_ns, item->slot.until_ns};
+
+        self->state.counters.expired_ns += range_list_remove(&self->state.unsent, range);
+        self->newest_ns = MAX(self->newest_ns, range.until_ns);
+    } else if (item->error == 0 && item->file + 1 < item->snapshot.n_files)
         self->next_file = item->file + 1;
     else
         s3_run_finish_snapshot(self);
     s3_item_done(item);
     s3_run_save(self);
-    s3_run_wake(self, pause_ns);
+    s3_run_wake(self, 0);
 }
 
 /* How long an object of this size takes at the limit of bytes. */
@@ -127,7 +176,8 @@ void s3_run_succeed(S3Run *self) {
     counters->last_success_ns = clock_ns(CLOCK_REALTIME);
     self->failures = 0;
     self->last_status = 200;
-    s3_run_finish(self, s3_run_pause(self));
+    self->pause_ns = clock_monotonic_ns() + s3_run_pause(self);
+    s3_run_finish(self);
 }
 
 void s3_run_refuse(S3Run *self, const char *sentence, long status) {
@@ -135,7 +185,7 @@ void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     self->state.counters.refused_samples += self->item.samples;
     s3_run_note(self, sentence, status);
     self->item.error = -EFBIG; /* without it, the other files of a folder are of no use */
-    s3_run_finish(self, 0);
+    s3_run_finish(self);
 }
 
 void s3_run_lack(S3Run *self) {
@@ -148,7 +198,7 @@ void s3_run_lack(S3Run *self) {
         if (!item->is_snapshot)
             self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
         s3_run_note(self, problem, 0);
-        s3_run_finish(self, 0);
+        s3_run_finish(self);
     } else {
         s3_item_done(item);
         s3_run_fail_with(self, problem);

@@ -8,6 +8,7 @@
 
 #include "s3/s3-cleanup.h"
 #include "s3/s3-item.h"
+#include "send/disk-worker.h"
 #include "util/log.h"
 
 typedef struct S3Run {
@@ -18,9 +19,9 @@ typedef struct S3Run {
     S3Profd profd;
     char host[GATEWAY_NAME_MAX * 4];
     uint64_t spread_ns;
-    char *state_path;
+    DiskWorker *worker; /* writes the state */
     S3State state;
-    int save_error; /* of the last time */
+    bool is_noting; /* an upload begins when the state is on the disk */
     LoopSource *timer;
 
     /* One of these, or none. */
@@ -35,8 +36,10 @@ typedef struct S3Run {
     int list_error;
     unsigned cleanups; /* failed ones in a row */
 
-    unsigned failures; /* in a row */
-    uint64_t retry_ns; /* nothing begins before it */
+    unsigned failures;  /* in a row */
+    uint64_t retry_ns;  /* nothing begins before it */
+    uint64_t pause_ns;  /* nothing of the backlog does; CLOCK_MONOTONIC */
+    uint64_t newest_ns; /* the end of the newest window that needs no upload any more */
     char last_error[S3_SENTENCE_MAX];
     uint64_t last_error_ns;
     long last_status;
@@ -44,7 +47,11 @@ typedef struct S3Run {
 } S3Run;
 
 /* All but save and note wake the destination again. */
+/* The state is written soon, after what is being written; failures are logged. */
 void s3_run_save(S3Run *self);
+/* The same, and calls `done` after that, unless an error is returned. */
+int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error));
+void s3_run_on_saved(void *userdata, int error);
 void s3_run_wake(S3Run *self, uint64_t delay_ns);
 /* The last error, for status and log; `status` as in S3Target. */
 void s3_run_note(void *userdata, const char *sentence, long status);

@@ -2,14 +2,13 @@
 #include "s3/s3-state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "protocol/value.h"
 #include "util/file.h"
+#include "util/text.h"
 
 /*
  * The state as JSON: numbers of nanoseconds and counts, a key, an id, and names of snapshots. The
@@ -116,6 +115,23 @@ static int s3_state_take_snapshots(const json_t *root, S3State *state) {
     return r;
 }
 
+/* A state of an earlier version has none: it uploaded in order of time. */
+static int s3_state_take_unsent(const json_t *root, RangeList *ret) {
+    const json_t *list = json_object_get(root, "unsent"), *row;
+    size_t i;
+
+    if (json_array_size(list) > RANGES_MAX)
+        return -EBADMSG;
+    json_array_foreach(list, i, row) {
+        json_int_t since_ns, until_ns;
+
+        if (json_unpack((json_t *)row, "[II!]", &since_ns, &until_ns) < 0 || since_ns < 0)
+            return -EBADMSG;
+        ret->items[ret->n++] = (Range){(uint64_t)since_ns, (uint64_t)until_ns};
+    }
+    return range_list_is_valid(ret) ? 0 : -EBADMSG;
+}
+
 static int s3_state_take(const json_t *root, S3State *state) {
     int r = json_integer_value(json_object_get(root, "version")) == S3_STATE_VERSION ? 0 : -EBADMSG;
 
@@ -128,6 +144,8 @@ static int s3_state_take(const json_t *root, S3State *state) {
             *(uint64_t *)((char *)state + s3_state_counts[i].offset) =
                 (uint64_t)json_integer_value(value);
     }
+    if (r == 0)
+        r = s3_state_take_unsent(root, &state->unsent);
     if (r == 0)
         r = s3_state_take_text(root, "key", state->key, sizeof(state->key));
     if (r == 0)
@@ -154,13 +172,17 @@ int s3_state_load(const char *path, S3State *ret) {
 }
 
 static json_t *s3_state_json(const S3State *state) {
-    json_t *root = json_object(), *list = json_array();
+    json_t *root = json_object(), *list = json_array(), *unsent = json_array();
 
     value_set(&root, "version", json_integer(S3_STATE_VERSION));
     for (size_t i = 0; i < ARRAY_SIZE(s3_state_counts); i++)
         value_set(&root, s3_state_counts[i].name,
                   json_integer((json_int_t) * (const uint64_t *)((const char *)state +
                                                                  s3_state_counts[i].offset)));
+    for (size_t i = 0; i < state->unsent.n; i++)
+        value_append(&unsent, json_pack("[II]", (json_int_t)state->unsent.items[i].since_ns,
+                                        (json_int_t)state->unsent.items[i].until_ns));
+    value_set(&root, "unsent", unsent);
     value_set(&root, "key", json_string(state->key));
     value_set(&root, "multipart", json_boolean(state->is_multipart));
     value_set(&root, "upload_id", json_string(state->upload_id));
@@ -171,45 +193,12 @@ static json_t *s3_state_json(const S3State *state) {
     return root;
 }
 
-static int s3_state_write(int fd, const S3State *state) {
+int s3_state_print(const S3State *state, Buffer *out) {
     _cleanup_json_ json_t *root = s3_state_json(state);
     _cleanup_free_ char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    int r = text ? file_write_all(fd, text, strlen(text)) : -ENOMEM;
 
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
-    return r;
-}
-
-/* The folder holds the new name only when it is written too. */
-static int s3_state_sync_folder(const char *path) {
-    _cleanup_free_ char *folder = strdup(path);
-    char *slash = folder ? strrchr(folder, '/') : NULL;
-    _cleanup_close_ int fd = -1;
-
-    if (!slash)
-        return folder ? 0 : -ENOMEM;
-    slash[slash == folder] = '\0';
-    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-int s3_state_save(const char *path, const S3State *state) {
-    _cleanup_free_ char *next = NULL;
-    _cleanup_close_ int fd = -1;
-    int r;
-
-    if (asprintf(&next, "%s.new", path) < 0) {
-        next = NULL;
+    if (!text)
         return -ENOMEM;
-    }
-    fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return -errno;
-    r = s3_state_write(fd, state);
-    if (r == 0 && rename(next, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(next);
-    return r == 0 ? s3_state_sync_folder(path) : r;
+    text_puts(out, text);
+    return buffer_error(out);
 }

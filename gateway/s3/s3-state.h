@@ -8,6 +8,7 @@
 
 #include "s3/s3-answer.h"
 #include "s3/s3-profd.h"
+#include "send/range-list.h"
 
 /* A snapshot that needs no upload any more. */
 typedef struct S3DoneSnapshot {
@@ -24,6 +25,7 @@ typedef struct S3Counters {
 
 typedef struct S3State {
     uint64_t until_ns;                /* recordings before it need no upload; 0: it is new */
+    RangeList unsent;                 /* but these do */
     char key[S3_KEY_MAX];             /* the object under way; "": none */
     bool is_multipart;                /* something of it may be left with the store */
     char upload_id[S3_UPLOAD_ID_MAX]; /* "": not known */
@@ -32,10 +34,11 @@ typedef struct S3State {
     S3Counters counters;
 } S3State;
 
+#define S3_STATE_SUFFIX ".s3"
+
 /* A zeroed state is valid and new. -ENOENT: there is no file; -EBADMSG: it is damaged. */
 int s3_state_load(const char *path, S3State *ret);
-/* Replaces the file; it is on the disk after that. */
-int s3_state_save(const char *path, const S3State *state);
+int s3_state_print(const S3State *state, Buffer *out);
 void s3_state_done(S3State *state);
 
 bool s3_state_has_snapshot(S3State *state, const char *name, uint64_t created_us);

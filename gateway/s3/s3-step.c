@@ -20,6 +20,13 @@ bool s3_run_sends_snapshots(const SendConfig *config) {
     return strcmp(config->content, "snapshots") == 0;
 }
 
+/* How long the backlog still waits for the limit of bytes. */
+static uint64_t s3_run_pause_left(const S3Run *self) {
+    uint64_t now_ns = clock_monotonic_ns();
+
+    return self->pause_ns > now_ns ? self->pause_ns - now_ns : 0;
+}
+
 static int s3_run_start_task(S3Run *self, void (*run)(void *userdata, const atomic_bool *stop),
                              void (*done)(void *userdata)) {
     self->profd.problem[0] = '\0';
@@ -42,48 +49,52 @@ static void s3_run_on_uploaded(void *userdata, const S3UploadResult *result) {
     }
 }
 
-/* Noted before the store is asked, so that a gateway that is killed knows what to look for. */
-static int s3_run_on_begin(void *userdata, const char *upload_id) {
+static void s3_run_on_begin(void *userdata, const char *upload_id) {
     S3Run *self = userdata;
 
-    self->state.is_multipart = true;
     (void)snprintf(self->state.upload_id, sizeof(self->state.upload_id), "%s", upload_id);
     s3_run_save(self);
-    return self->save_error;
 }
 
-static int s3_run_upload(S3Run *self) {
-    S3Item *item = &self->item;
+/* The state on the disk names the object: a gateway that is killed knows what to look for. */
+static void s3_run_on_noted(void *userdata, int error) {
+    S3Run *self = userdata;
+    int r = error;
 
-    s3_run_forget_upload(self);
-    memcpy(self->state.key, item->key, sizeof(self->state.key));
-    s3_run_save(self);
-    if (self->save_error < 0)
-        return self->save_error;
-    return s3_upload_start(&(S3UploadOptions){.target = &self->target,
-                                              .object = &item->object,
-                                              .key = item->key,
-                                              .on_begin = s3_run_on_begin,
-                                              .done = s3_run_on_uploaded,
-                                              .userdata = self},
-                           &self->upload);
+    self->is_noting = false;
+    s3_run_on_saved(self, error);
+    if (r == 0)
+        r = s3_upload_start(&(S3UploadOptions){.target = &self->target,
+                                               .object = &self->item.object,
+                                               .key = self->item.key,
+                                               .on_begin = s3_run_on_begin,
+                                               .done = s3_run_on_uploaded,
+                                               .userdata = self},
+                            &self->upload);
+    if (r == 0)
+        return;
+    s3_item_done(&self->item);
+    s3_run_fail_with(self, error < 0 ? "The state of the destination cannot be written."
+                                     : "An upload cannot begin for lack of memory.");
 }
 
 static void s3_run_on_fetched(void *userdata) {
     S3Run *self = userdata;
+    S3Item *item = &self->item;
     int r;
 
     self->task = NULL;
-    if (self->item.error < 0) {
+    if (item->error < 0) {
         s3_run_lack(self);
         return;
     }
-    r = s3_run_upload(self);
-    if (r == 0)
-        return;
-    s3_item_done(&self->item);
-    s3_run_fail_with(self, r == self->save_error ? "The state of the destination cannot be written."
-                                                 : "An upload cannot begin for lack of memory.");
+    s3_run_forget_upload(self);
+    memcpy(self->state.key, item->key, sizeof(self->state.key));
+    self->state.is_multipart = item->object.n_parts > 1;
+    self->is_noting = true;
+    r = s3_run_save_with(self, s3_run_on_noted);
+    if (r < 0)
+        s3_run_on_noted(self, r);
 }
 
 static void s3_run_run_fetch(void *userdata, const atomic_bool *stop) {
@@ -105,32 +116,44 @@ static int s3_run_fetch(S3Run *self) {
     return s3_run_start_task(self, s3_run_run_fetch, s3_run_on_fetched);
 }
 
-/* Windows that are older than the limit are given up at once. */
-static void s3_run_expire(S3Run *self, uint64_t now_ns) {
-    uint64_t age = self->config->max_age_ns, oldest;
+/* The cursor goes on behind what is due; what is older than the limit is given up. */
+static void s3_run_take_due(S3Run *self, uint64_t now_ns) {
+    S3State *state = &self->state;
+    uint64_t age = self->config->max_age_ns, interval = self->config->object_interval_ns;
+    uint64_t due_ns = s3_schedule_due(now_ns, interval, self->spread_ns), lost_ns = 0;
 
-    if (age == 0 || now_ns < age)
-        return;
-    oldest = s3_schedule_first(now_ns - age, self->config->object_interval_ns);
-    if (self->state.until_ns >= oldest)
-        return;
-    self->state.counters.expired_ns += oldest - self->state.until_ns;
-    self->state.until_ns = oldest;
-    s3_run_save(self);
+    if (due_ns > state->until_ns) {
+        lost_ns = range_list_add(&state->unsent, (Range){state->until_ns, due_ns});
+        state->until_ns = due_ns;
+    }
+    if (age > 0 && now_ns > age)
+        lost_ns += range_list_expire(&state->unsent, s3_schedule_first(now_ns - age, interval));
+    state->counters.expired_ns += lost_ns;
+    if (lost_ns > 0)
+        s3_run_save(self);
 }
 
+/* The newest window goes first and at once, those before it from the oldest on. */
 static int s3_run_next_window(S3Run *self, uint64_t now_ns) {
-    S3Slot slot;
+    const RangeList *unsent = &self->state.unsent;
+    uint64_t interval = self->config->object_interval_ns, until_ns, pause_ns;
 
-    s3_run_expire(self, now_ns);
-    slot =
-        s3_schedule_next(self->state.until_ns, self->config->object_interval_ns, self->spread_ns);
-    if (now_ns < slot.due_ns) {
-        s3_run_wake(self, slot.due_ns - now_ns);
-        return 0;
+    s3_run_take_due(self, now_ns);
+    until_ns = self->state.until_ns;
+    pause_ns = s3_schedule_next(until_ns, interval, self->spread_ns).due_ns;
+    pause_ns = pause_ns > now_ns ? pause_ns - now_ns : 0;
+    if (unsent->n > 0) {
+        S3Slot slot = s3_schedule_pick(unsent, until_ns, interval);
+        uint64_t wait_ns = slot.until_ns == until_ns ? 0 : s3_run_pause_left(self);
+
+        if (wait_ns == 0) {
+            self->item.slot = slot;
+            return s3_run_fetch(self);
+        }
+        pause_ns = MIN(pause_ns, wait_ns);
     }
-    self->item.slot = slot;
-    return s3_run_fetch(self);
+    s3_run_wake(self, pause_ns);
+    return 0;
 }
 
 static void s3_run_run_list(void *userdata, const atomic_bool *stop) {
@@ -154,6 +177,12 @@ static void s3_run_on_listed(void *userdata) {
 }
 
 static int s3_run_next_snapshot(S3Run *self, uint64_t now_ns) {
+    uint64_t wait_ns = s3_run_pause_left(self);
+
+    if (wait_ns > 0) {
+        s3_run_wake(self, wait_ns);
+        return 0;
+    }
     if (self->pending.next < self->pending.n) {
         self->item.is_snapshot = true;
         self->item.snapshot = self->pending.items[self->pending.next];
@@ -200,7 +229,7 @@ int s3_run_step(void *userdata) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     int r;
 
-    if (self->task || self->upload || self->cleanup)
+    if (self->task || self->upload || self->cleanup || self->is_noting)
         return 0;
     if (now_ns < self->retry_ns && self->retry_ns - now_ns <= RETRY_AFTER_MAX_NS * 2) {
         s3_run_wake(self, self->retry_ns - now_ns);

@@ -219,22 +219,16 @@ static void s3_upload_on_begun(void *userdata, const S3Result *call) {
         s3_upload_end_with(upload, S3_AGAIN, "The store gives no id for a multipart upload.");
         return;
     }
-    r = upload->options.on_begin(upload->options.userdata, upload->id);
-    if (r < 0)
-        s3_upload_end_with(upload, S3_AGAIN, strerror(-r));
-    else
-        s3_upload_next_part(upload);
+    upload->options.on_begin(upload->options.userdata, upload->id);
+    s3_upload_next_part(upload);
 }
 
 static int s3_upload_begin_parts(S3Upload *upload) {
     const S3Request request = {.method = "POST", .key = upload->options.key, .query = "uploads="};
-    int r = upload->options.on_begin(upload->options.userdata, "");
 
     text_puts(&upload->list, "<CompleteMultipartUpload>");
-    if (r == 0)
-        r = s3_call_start(upload->options.target, &request, s3_upload_on_begun, upload,
-                          &upload->call);
-    return r;
+    return s3_call_start(upload->options.target, &request, s3_upload_on_begun, upload,
+                         &upload->call);
 }
 
 int s3_upload_start(const S3UploadOptions *options, S3Upload **ret) {

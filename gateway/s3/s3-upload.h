@@ -19,10 +19,9 @@ typedef struct S3UploadOptions {
     S3Target *target;
     const S3Object *object; /* borrowed until it is done */
     const char *key;        /* likewise */
-    /* Before a multipart upload begins, with "", and when the store has begun it, with its id. If
-     * the upload is not S3_DONE at its end, it may have been left with the store. A negative errno
-     * ends it. */
-    int (*on_begin)(void *userdata, const char *upload_id);
+    /* The store has begun a multipart upload. If that is not S3_DONE at its end, it may have been
+     * left with the store. */
+    void (*on_begin)(void *userdata, const char *upload_id);
     void (*done)(void *userdata, const S3UploadResult *result);
     void *userdata;
 } S3UploadOptions;

@@ -39,7 +39,7 @@ typedef struct SenderSave {
 static int sender_run_save(void *arg) {
     const SenderSave *save = arg;
 
-    return state_file_save(save->folder, save->name, &save->text);
+    return state_file_save(save->folder, save->name, STATE_SUFFIX, &save->text);
 }
 
 static void sender_free_save(void *arg) {

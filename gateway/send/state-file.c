@@ -58,7 +58,7 @@ static int state_file_read(int fd, Buffer *text) {
 
 static int state_file_set_aside(const char *folder, const char *name, const char *path) {
     StatePath aside;
-    int r = state_file_path(folder, name, ".json.damaged", &aside);
+    int r = state_file_path(folder, name, STATE_SUFFIX ".damaged", &aside);
 
     if (r == 0 && rename(path, aside.text) < 0)
         r = -errno;
@@ -70,7 +70,7 @@ int state_file_load(const char *folder, const char *name, SendState *ret,
     _cleanup_(buffer_done) Buffer text = {};
     _cleanup_close_ int fd = -1;
     StatePath path;
-    int r = state_file_path(folder, name, ".json", &path);
+    int r = state_file_path(folder, name, STATE_SUFFIX, &path);
 
     if (r < 0)
         return r;
@@ -93,13 +93,13 @@ static int state_file_sync_folder(const char *folder) {
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-int state_file_save(const char *folder, const char *name, const Buffer *text) {
+int state_file_save(const char *folder, const char *name, const char *suffix, const Buffer *text) {
     _cleanup_close_ int fd = -1;
     StatePath path, scratch;
-    int r = state_file_path(folder, name, ".json", &path);
+    int r = state_file_path(folder, name, suffix, &path);
 
-    if (r == 0)
-        r = state_file_path(folder, name, ".json.new", &scratch);
+    if (r == 0 && snprintf(scratch.text, sizeof(scratch.text), "%s.new", path.text) >= PATH_MAX)
+        r = -ENAMETOOLONG;
     if (r < 0)
         return r;
     fd = open(scratch.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);

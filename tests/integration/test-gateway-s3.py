@@ -29,7 +29,7 @@ READ = 64401
 GROUPS = {"profd-read": READ, "profd-admin": 64402}
 USER = 64411
 READER = {"user": USER, "group": READ}
-SECONDS = 1  # of a window
+SECONDS = 2  # of a window
 WAIT_S = 60
 KILLS = 50 if LONG else 4
 CONFIG = session(Frequency=997) + session("raw", Frequency=499, CallGraph="dwarf:16K", Compress="none")
@@ -101,6 +101,15 @@ def wait_objects(bucket, n, gateway=None):
                       f"{gateway.log()[-500:] if gateway else ''}")
 
 
+def wait_windows(bucket, n, gateway=None):
+    """The first n windows and those behind them up to one that is still to come: the newest goes before older ones."""
+    def found():
+        keys = sorted(bucket.objects)
+        whole = [key for i, key in enumerate(keys) if objects.real_of(key) == objects.real_of(keys[0]) + i * SECONDS]
+        return len(whole) >= n and whole
+    return wait_until(found, WAIT_S, f"{n} windows, of {sorted(bucket.objects)}; {bucket.refused[-3:]}; {gateway.log()[-500:] if gateway else ''}")
+
+
 def check_content(bucket, keys):
     objects.check_content(Scene.folder, Scene.daemon.control(), {k: bucket.objects[k] for k in keys}, SECONDS)
 
@@ -112,7 +121,7 @@ def check_consecutive(keys):
 @test
 def objects_are_consecutive_windows_with_each_sample_once():
     with Bucket() as bucket, Gateway(bucket, "plain", **READER) as gateway:
-        keys = wait_objects(bucket, 3, gateway)[:3]
+        keys = wait_windows(bucket, 3, gateway)[:3]
         gateway.stop()
         check_consecutive(keys)
         check_content(bucket, keys)
@@ -129,8 +138,12 @@ def store_that_is_away_gets_all_windows_when_it_is_back():
             bucket.stop()
             wait_until(lambda: "does not answer" in gateway.log(), WAIT_S, "a complaint")
             time.sleep(3 * SECONDS)
+            before = set(bucket.objects)
             bucket.start()
-            keys = wait_objects(bucket, first + 4, gateway)
+            keys = wait_windows(bucket, first + 4, gateway)
+            late = [key for key in bucket.objects if key not in before]
+            # Behind the one that was under way the newest window is uploaded first, and the others from the oldest on.
+            check(late != sorted(late), f"the order of the objects: {late}")
             check_consecutive(keys)
             check_content(bucket, keys)
 
@@ -142,7 +155,7 @@ def killed_gateway_leaves_no_window_out():
             with Gateway(bucket, "killed") as gateway:
                 time.sleep(random.uniform(0.3, 2))
         with Gateway(bucket, "killed") as gateway:
-            keys = wait_objects(bucket, len(bucket.objects) + 2, gateway)
+            keys = wait_windows(bucket, len(bucket.objects) + 2, gateway)
             gateway.stop()
         check_consecutive(keys)
         twice = sum(n - 1 for n in bucket.times.values())
@@ -158,7 +171,7 @@ def killed_recorder_leaves_no_sample_out():
             pid = wait_until(Scene.daemon.recorder, WAIT_S, "a recorder")
             os.kill(pid, signal.SIGKILL)
             time.sleep(random.uniform(0.3, 1))
-        keys = wait_objects(bucket, len(bucket.objects) + 4, gateway)
+        keys = wait_windows(bucket, len(bucket.objects) + 4, gateway)
         check_consecutive(keys)
         check_content(bucket, keys)
 
@@ -172,7 +185,7 @@ def errors_garbage_and_slow_answers_lose_nothing():
         bucket.fail("PUT", times=1, status=500, body=b"\xff\0<" * 40000)
         bucket.fail("PUT", times=1, sleep=4, status=200)
         with Gateway(bucket, "errors") as gateway:
-            keys = wait_objects(bucket, 6, gateway)
+            keys = wait_windows(bucket, 6, gateway)
             check_consecutive(keys)
             check_content(bucket, keys)
             gateway.stop()
@@ -327,8 +340,9 @@ def missing_right_waits_for_an_administrator():
             gateway.stop()
         equal(gateway.read_state()["missing_ns"], 0, "what counts as missing")
         with Gateway(bucket, "group", **READER) as gateway:
-            since = gateway.read_state()["until_ns"]
-            keys = wait_objects(bucket, 2, gateway)
+            since = gateway.read_state()["unsent"][0][0]
+            wait_until(lambda: since in {objects.real_of(key) * 10**9 for key in bucket.objects}, WAIT_S, "the first window")
+            keys = wait_windows(bucket, 2, gateway)
             equal(objects.real_of(keys[0]) * 10**9, since, "the first window")
             check_consecutive(keys)
 

@@ -100,6 +100,38 @@ TEST(changed_interval_makes_one_shorter_window) {
     CHECK_EQ(slot.until_ns, MOMENT + 300 * NS_PER_SECOND);
 }
 
+TEST(newest_window_comes_first_and_then_the_oldest) {
+    const uint64_t interval = 300 * NS_PER_SECOND;
+    uint64_t cursor = MOMENT + 5 * interval;
+    RangeList unsent = {};
+    S3Slot slot;
+
+    (void)range_list_add(&unsent, (Range){MOMENT + 60 * NS_PER_SECOND, cursor});
+    slot = s3_schedule_pick(&unsent, cursor, interval);
+    CHECK_EQ(slot.since_ns, cursor - interval);
+    CHECK_EQ(slot.until_ns, cursor);
+    (void)range_list_remove(&unsent, (Range){slot.since_ns, slot.until_ns});
+    slot = s3_schedule_pick(&unsent, cursor, interval);
+    CHECK_EQ(slot.since_ns, MOMENT + 60 * NS_PER_SECOND);
+    CHECK_EQ(slot.until_ns, MOMENT + interval);
+    (void)range_list_remove(&unsent, (Range){slot.since_ns, slot.until_ns});
+    slot = s3_schedule_pick(&unsent, cursor, interval);
+    CHECK_EQ(slot.since_ns, MOMENT + interval);
+    CHECK_EQ(slot.until_ns, MOMENT + 2 * interval);
+    /* The next window is due. */
+    (void)range_list_add(&unsent, (Range){cursor, cursor + interval});
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor + interval, interval).since_ns, cursor);
+}
+
+TEST(window_is_due_when_its_samples_are_there_and_at_the_time_of_the_host) {
+    const uint64_t interval = 300 * NS_PER_SECOND;
+    uint64_t due = s3_schedule_next(MOMENT, interval, 7 * NS_PER_SECOND).due_ns;
+
+    CHECK_EQ(s3_schedule_due(due - 1, interval, 7 * NS_PER_SECOND), MOMENT);
+    CHECK_EQ(s3_schedule_due(due, interval, 7 * NS_PER_SECOND), MOMENT + interval);
+    CHECK_EQ(s3_schedule_due(5, interval, 7), 0);
+}
+
 TEST(hosts_upload_at_times_of_their_own) {
     const uint64_t interval = 300 * NS_PER_SECOND;
     uint64_t a = s3_schedule_spread("web-1", "archive", interval);

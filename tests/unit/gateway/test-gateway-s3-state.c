@@ -6,6 +6,7 @@
 
 #include "s3/s3-object.h"
 #include "s3/s3-state.h"
+#include "send/state-file.h"
 #include "test.h"
 #include "util/file.h"
 #include "util/macro.h"
@@ -23,6 +24,13 @@ static void make_folder(void) {
 static void remove_folder(void) {
     (void)unlink(path);
     CHECK_OK(rmdir(folder));
+}
+
+static int save(const S3State *state) {
+    _cleanup_(buffer_done) Buffer text = {};
+
+    return s3_state_print(state, &text)
+               ?: state_file_save(folder, "archive", S3_STATE_SUFFIX, &text);
 }
 
 static void write_file(const char *text) {
@@ -44,8 +52,13 @@ TEST(state_is_read_back_as_it_was_written) {
     state.counters.objects = 7;
     state.counters.last_success_ns = 9;
     CHECK_OK(s3_state_add_snapshot(&state, "incident", 12345));
-    CHECK_OK(s3_state_save(path, &state));
+    CHECK_EQ(range_list_add(&state.unsent, (Range){300, 600}), 0);
+    CHECK_EQ(range_list_add(&state.unsent, (Range){900, 1500}), 0);
+    CHECK_OK(save(&state));
     CHECK_OK(s3_state_load(path, &read));
+    CHECK_EQ(read.unsent.n, 2);
+    CHECK_EQ(read.unsent.items[1].since_ns, 900);
+    CHECK_EQ(read.unsent.items[1].until_ns, 1500);
     CHECK_EQ(read.until_ns, state.until_ns);
     CHECK(read.is_multipart);
     CHECK_STREQ(read.key, state.key);
@@ -85,7 +98,7 @@ TEST(each_member_of_a_state_is_checked) {
     static const char *const names[] = {"until_ns", "objects", "key", "upload_id", "snapshots"};
 
     make_folder();
-    CHECK_OK(s3_state_save(path, &state));
+    CHECK_OK(save(&state));
     CHECK_OK(file_read_text(path, text, sizeof(text)));
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         char *at;
@@ -97,6 +110,30 @@ TEST(each_member_of_a_state_is_checked) {
         write_file(changed);
         CHECK_EQ(s3_state_load(path, &state), -EBADMSG);
     }
+    remove_folder();
+}
+
+TEST(list_of_windows_is_checked_and_may_be_that_of_an_earlier_version) {
+    static const char *const lists[] = {"[[5,4]]", "[[1,2],[2,3]]", "[[1]]", "[[1,2,3]]",
+                                        "[[-1,2]]"};
+    _cleanup_(s3_state_done) S3State state = {};
+    char text[65536], changed[65536 + 64], *at;
+
+    make_folder();
+    CHECK_OK(save(&state));
+    CHECK_OK(file_read_text(path, text, sizeof(text)));
+    at = strstr(text, "\"unsent\":[]");
+    CHECK(at);
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        snprintf(changed, sizeof(changed), "%.*s\"unsent\":%s%s", (int)(at - text), text, lists[i],
+                 at + strlen("\"unsent\":[]"));
+        write_file(changed);
+        CHECK_EQ(s3_state_load(path, &state), -EBADMSG);
+    }
+    at[1] = '_';
+    write_file(text);
+    CHECK_OK(s3_state_load(path, &state));
+    CHECK_EQ(state.unsent.n, 0);
     remove_folder();
 }
 

@@ -62,7 +62,7 @@ static int put(const char *name, const char *text) {
 static int save(const char *name, const SendState *state) {
     _cleanup_(buffer_done) Buffer text = {};
 
-    return send_state_print(state, &text) ?: state_file_save(place(), name, &text);
+    return send_state_print(state, &text) ?: state_file_save(place(), name, STATE_SUFFIX, &text);
 }
 
 TEST(state_comes_back_as_it_was_written) {
