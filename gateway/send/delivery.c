@@ -56,6 +56,10 @@ Range delivery_range(const Delivery *delivery) {
     return (Range){delivery->interval->since_ns, delivery->interval->until_ns};
 }
 
+bool delivery_has_begun(const Delivery *delivery) {
+    return delivery->is_divided;
+}
+
 uint64_t delivery_missing_ns(const Delivery *delivery) {
     return delivery->interval->missing_ns;
 }

@@ -67,4 +67,6 @@ int delivery_new(DeliverySettings *settings, const DeliveryEvents *events, const
 Delivery *delivery_free(Delivery *delivery);
 DEFINE_CLEANUP(Delivery *, delivery_free);
 Range delivery_range(const Delivery *delivery);
+/* Whether it has used its delay. */
+bool delivery_has_begun(const Delivery *delivery);
 uint64_t delivery_missing_ns(const Delivery *delivery);

@@ -273,6 +273,14 @@ static bool sender_is_live(const Sender *sender) {
     return false;
 }
 
+/* One that waits for its time to be sent leaves the time to the backlog. */
+static bool sender_is_live_under_way(const Sender *sender) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (sender->live[i] && (sender->failures > 0 || delivery_has_begun(sender->live[i])))
+            return true;
+    return false;
+}
+
 static void sender_miss(Sender *sender) {
     sender->unreadable = 0;
     sender->state.counters.missing_ns += sender->window.until_ns - sender->window.since_ns;
@@ -312,6 +320,14 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
     sender_work(sender);
 }
 
+/* Live intervals are in the list too, as its newest: false if there is nothing before them. */
+static bool sender_leave_out_live(const Sender *sender, Range *window) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (sender->live[i])
+            window->until_ns = MIN(window->until_ns, delivery_range(sender->live[i]).since_ns);
+    return window->since_ns < window->until_ns;
+}
+
 static void sender_read_backlog(Sender *sender) {
     SourceWindow window;
     int r;
@@ -321,6 +337,8 @@ static void sender_read_backlog(Sender *sender) {
         sender->merge = 1;
         return;
     }
+    if (!sender_leave_out_live(sender, &sender->window))
+        return;
     window =
         (SourceWindow){.since_ns = sender->window.since_ns, .until_ns = sender->window.until_ns};
     r = source_window(sender->source, &window, sender_on_window, sender, &sender->job);
@@ -333,7 +351,8 @@ static void sender_read_backlog(Sender *sender) {
 
 /* Does what is due, and arranges to be called again. */
 static void sender_work(Sender *sender) {
-    if (sender->job || sender->backlog || sender_is_live(sender) || sender->state.unsent.n == 0)
+    if (sender->job || sender->backlog || sender_is_live_under_way(sender) ||
+        sender->state.unsent.n == 0)
         return;
     if (sender_is_waiting(sender))
         sender_wake_at(sender, MAX(sender->wait_ns, sender->backlog_ns));

@@ -545,6 +545,22 @@ TEST(engine_that_asks_for_fewer_requests_gets_merged_windows) {
     scene_end(&scene);
 }
 
+TEST(backlog_is_sent_while_a_live_interval_waits_for_the_time_of_its_host) {
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    offer(&scene, 4);
+    run_until(5);
+    CHECK(each_arrived_once(&scene, 5));
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_EQ(world.arrived[i].since_ns, scene.begin_ns + i * INTERVAL);
+    CHECK_EQ(world.windows, 3);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    scene_end(&scene);
+}
+
 TEST(rate_limits_the_backlog_and_no_live_interval) {
     uint64_t begun_ns, live_ns;
     Scene scene;
