@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "encode/gzip-pack.h"
 #include "engine/engine-format.h"
 #include "engine/engine-request.h"
 
@@ -32,11 +33,13 @@ static ExportLabels *pprof_labels(const SeriesList *series, ExportLabel **ret_li
 int file_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
     _cleanup_(engine_request_done) EngineRequest request = {};
     _cleanup_(pprof_freep) Pprof *pprof = NULL;
+    _cleanup_(buffer_done) Buffer plain = {};
     _cleanup_free_ ExportLabel *list = NULL;
     _cleanup_free_ ExportLabels *labels = pprof_labels(input->series, &list);
     int r = labels ? engine_request_init(&request, input) : -ENOMEM;
 
     request.export.labels_of_parts = labels;
+    request.export.is_plain = true;
     if (r == 0)
         r = pprof_new(&request.export, &pprof);
     if (r == 0 && request.cells.n > 0)
@@ -46,7 +49,9 @@ int file_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
                                      .event = PROFILE_NONE,
                                      .since_ns = request.export.since_ns,
                                      .until_ns = request.export.until_ns},
-                        engine_sink, body);
+                        engine_sink, &plain);
+    if (r == 0 && plain.size > 0)
+        r = gzip_pack(buffer_bytes(&plain), body);
     if (r == 0)
         *ret_next = input->series->n;
     return r < 0 ? r : buffer_error(body);

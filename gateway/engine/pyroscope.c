@@ -67,7 +67,7 @@ int pyroscope_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
     _cleanup_(pprof_freep) Pprof *pprof = NULL;
     int r = engine_request_init(&request, input);
 
-    request.export.level = EXPORT_PLAIN;
+    request.export.is_plain = true;
     if (r == 0)
         r = pprof_new(&request.export, &pprof);
     if (r < 0)

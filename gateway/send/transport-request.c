@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "encode/gzip.h"
+#include "encode/gzip-pack.h"
 #include "send/secret.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -130,20 +130,6 @@ static int transport_request_headers(TransportRequest *request, const TransportO
     return r;
 }
 
-static int transport_request_sink(const void *data, size_t size, void *arg) {
-    buffer_append(arg, data, size);
-    return buffer_error(arg);
-}
-
-static int transport_request_compress(TransportRequest *request, const TransportOptions *options) {
-    _cleanup_(gzip_freep) Gzip *gzip = NULL;
-    int r = gzip_new(GZIP_LEVEL_DEFAULT, transport_request_sink, &request->compressed, &gzip);
-
-    if (r == 0)
-        r = gzip_write(gzip, options->body, options->size);
-    return r < 0 ? r : gzip_finish(gzip);
-}
-
 /* The names of options for protocols changed in curl 7.85. */
 static CURLcode transport_request_restrict(CURL *easy) {
     CURLcode r = CURLE_OK;
@@ -266,7 +252,7 @@ int transport_request_new(const TransportOptions *options, TransportRequest **re
     request->easy = curl_easy_init();
     r = request->easy ? transport_request_headers(request, options) : -ENOMEM;
     if (r == 0 && options->compress)
-        r = transport_request_compress(request, options);
+        r = gzip_pack((Bytes){options->body, options->size}, &request->compressed);
     if (r == 0)
         r = transport_request_authorize(request, options);
     if (r < 0)

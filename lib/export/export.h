@@ -21,7 +21,6 @@ typedef struct ExportLabels {
 
 enum {
     EXPORT_LABELS_MAX = 64,
-    EXPORT_PLAIN = -1, /* a level of compression: none */
 };
 
 #define EXPORT_NO_PART UINT32_MAX /* is not exported */
@@ -39,7 +38,7 @@ typedef struct ExportInput {
 
     /* The rest is for pprof and for whoever walks over cells; zero is how profctl exports. */
     bool name_all;                       /* frames without a symbol get a name: "file+0xoffset" */
-    int level;                           /* of gzip; 0: the default one; or EXPORT_PLAIN */
+    bool is_plain;                       /* pprof is not compressed */
     unsigned keys;                       /* labels of samples, bits of ProfileKey; 0: all */
     double weight;                       /* a sample stands for so many; 0: for one */
     const uint32_t *part_of_label;       /* the part of each label; NULL: all are of part 0 */

@@ -114,13 +114,13 @@ int pprof_new(const ExportInput *input, Pprof **ret) {
 
 /* Forgets what was written for the part before. */
 static int pprof_begin(Pprof *p, const PprofPart *part, ExportSink sink, void *arg) {
-    int level = p->input.level != 0 ? p->input.level : GZIP_LEVEL_DEFAULT;
+    bool is_plain = p->input.is_plain;
 
     p->gzip = gzip_free(p->gzip);
     buffer_clear(&p->output.buffer);
     p->output.error = 0;
-    p->output.sink = level == EXPORT_PLAIN ? sink : pprof_compress;
-    p->output.arg = level == EXPORT_PLAIN ? arg : p;
+    p->output.sink = is_plain ? sink : pprof_compress;
+    p->output.arg = is_plain ? arg : p;
     pprof_reset_ids(p);
     p->n_strings = p->n_mappings = p->n_locations = p->n_functions = p->other_location = 0;
     p->label_part = EXPORT_NO_PART;
@@ -128,7 +128,7 @@ static int pprof_begin(Pprof *p, const PprofPart *part, ExportSink sink, void *a
     p->input.since_ns = part->since_ns;
     p->input.until_ns = part->until_ns;
     pprof_survey_frames(p, part->cells, part->n);
-    return level == EXPORT_PLAIN ? 0 : gzip_new(level, sink, arg, &p->gzip);
+    return is_plain ? 0 : gzip_new(GZIP_LEVEL_DEFAULT, sink, arg, &p->gzip);
 }
 
 static void pprof_put_type(Pprof *p, uint32_t field, uint32_t type, uint32_t unit) {

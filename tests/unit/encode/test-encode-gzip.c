@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <zlib.h>
 
+#include "encode/gzip-pack.h"
 #include "test.h"
 #include "util/buffer.h"
 
@@ -69,6 +70,26 @@ TEST(a_sink_that_fails_ends_the_work) {
     CHECK_OK(gzip_new(1, refuse, NULL, &gzip));
     r = gzip_write(gzip, "x", 1);
     CHECK_EQ(r < 0 ? r : gzip_finish(gzip), -EPIPE);
+}
+
+TEST(bytes_that_are_compressed_at_once_are_the_same_format) {
+    _cleanup_(buffer_done) Buffer packed = {}, plain = {}, back = {};
+
+    buffer_append(&packed, "before", 6);
+    for (uint32_t i = 0, x = 1; i < 100000; i++, x = x * 1664525 + 1013904223)
+        buffer_u32(&plain, x >> 20, false);
+    CHECK_OK(gzip_pack(buffer_bytes(&plain), &packed));
+    CHECK(packed.size > 100 && packed.size < plain.size);
+    CHECK(memcmp(packed.data, "before", 6) == 0);
+    memmove(packed.data, packed.data + 6, packed.size -= 6);
+    inflate_all(&packed, &back);
+    CHECK_EQ(back.size, plain.size);
+    CHECK(memcmp(back.data, plain.data, plain.size) == 0);
+    buffer_clear(&packed);
+    buffer_clear(&back);
+    CHECK_OK(gzip_pack((Bytes){}, &packed));
+    inflate_all(&packed, &back);
+    CHECK_EQ(back.size, 0);
 }
 
 TEST_MAIN()
