@@ -145,11 +145,16 @@ static void top_input_leave(Top *top) {
 static void top_input_window(Top *top, bool longer) {
     uint64_t seconds;
 
+    if (!top_reader_is_live(top->reader)) {
+        snprintf(top->message, sizeof(top->message),
+                 "A recording has one window; --last shows a part of it.");
+        return;
+    }
     if (longer ? !top_windows[top->window + 1].name : top->window == 0)
         return;
     top->window += longer ? 1 : (size_t)-1;
     seconds = top_windows[top->window].seconds;
-    if (!top_reader_is_live(top->reader) || top->is_paused)
+    if (top->is_paused)
         return;
     pthread_mutex_lock(&top->shared->lock);
     if (top->shared->world.end_ns - top->shared->world.begin_ns < seconds * NS_PER_SECOND * 9 / 10)

@@ -3,6 +3,7 @@
 """profctl top on a terminal of tmux, before a real daemon: what a person types and sees, without root."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -171,6 +172,33 @@ def a_filter_by_file_shows_what_is_sampled_there_alone():
         check("[kernel.kallsyms]" not in "\n".join(screen), screen)
         terminal.type("q")
         terminal.wait("^ended 0$")
+
+
+@test
+def a_recording_is_shown_with_the_counts_of_report():
+    need_root()
+    for tool in ("tmux", "perf"):
+        if not shutil.which(tool):
+            skip(f"no {tool}")
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "499", "-g", "-o", path, "--", "sh", "-c",
+                        "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"], check=True, timeout=60)
+        report = subprocess.run([PROFCTL, "report", "--json=short", "--by=comm,dso,symbol", path], capture_output=True, text=True, check=True)
+        report = json.loads(report.stdout)
+        wanted = {(row["comm"], row["dso"], row["symbol"]): row["samples"] for row in report["rows"] if row["samples"]}
+        with Terminal(folder, f"HOME={folder} {PROFCTL} top {path}", 200, 60) as terminal:
+            screen = terminal.wait(r"^ *[0-9.]+% .* sh +")
+            check(f": {report['total']:,} samples in" in screen[1], (screen[1], report["total"]))
+            found = rows(screen)
+            check(len(found) > 2, screen)
+            for _, _, samples, text in found[:10]:
+                check(samples in [n for (comm, dso, symbol), n in wanted.items() if text.split() == f"{comm} {dso} {symbol}".split()] or not samples,
+                      f"{text!r} has {samples}, report {wanted}")
+            terminal.type("w")
+            terminal.wait("A recording has one window", 2)
+            terminal.type("q")
+            terminal.wait("^ended 0$")
 
 
 @test
