@@ -259,4 +259,40 @@ def maps_of_generated_code_are_kept_and_hostile_ones_refused():
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
+def functions(output):
+    """Samples by function, of the CSV of report."""
+    rows = [line.split(",") for line in output.splitlines()]
+    symbol, samples = rows[0].index("symbol"), rows[0].index("samples")
+    return {row[symbol]: int(row[samples]) for row in rows[1:] if int(row[samples])}
+
+
+@test
+def jitdump_of_a_process_that_is_gone_names_its_functions_as_perf_inject_does():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        # perf is asked first whether this is a jitdump.
+        perfs, injected = os.path.join(folder, "perf.data"), os.path.join(folder, "injected")
+        subprocess.run(["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-o", perfs, "--", program("generated"),
+                        "1", f"{CODE:x}", folder], check=False, cwd=folder, timeout=60)
+        subprocess.run(["perf", "inject", "--jit", "-i", perfs, "-o", injected], check=True, cwd=folder, timeout=60, capture_output=True)
+        said = subprocess.run(["perf", "report", "--stdio", "-i", injected, "--sort", "sym"], capture_output=True, text=True, check=True).stdout
+        check("dumped_loop" in said and "dumped_idle" not in said, f"perf names {said}")
+
+        script = f"exec 9<{program('generated')} && mount -t tmpfs none /tmp && exec /proc/self/fd/9 60 {CODE:x} /tmp"
+        process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script])
+        try:
+            wait_until(lambda: process.pid in maps_of(daemon), 30, "the jitdump to be kept")
+            time.sleep(1)
+        finally:
+            end(process)
+        check(not os.path.exists(f"/tmp/jit-{process.pid}.dump"), "the dump is still here")
+        equal(maps_of(daemon)[process.pid], f"{CODE:x} 40 dumped_loop\n{CODE + 64:x} 40 dumped_idle\n".encode(), "what is kept of the dump")
+        home = {**os.environ, "HOME": os.path.join(folder, "home"), "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+        shown = profctl("report", "--csv", "--by=symbol", f"--pid={process.pid}", "--dso=[[]JIT*,//anon", socket=daemon.control(), env=home)
+        check(shown.returncode in (0, 8), shown.stderr)
+        found = functions(shown.stdout)
+        check(found.get("dumped_loop", 0) > 20 and set(found) == {"dumped_loop"}, f"names of generated code: {found}")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
 main()
