@@ -55,8 +55,8 @@ def folder_of(daemon, build_id):
 
 
 @contextlib.contextmanager
-def running(path):
-    process = subprocess.Popen([path])
+def running(path, *arguments):
+    process = subprocess.Popen([path, *arguments], stdout=subprocess.DEVNULL)
     try:
         yield process
     finally:
@@ -293,6 +293,44 @@ def jitdump_of_a_process_that_is_gone_names_its_functions_as_perf_inject_does():
         found = functions(shown.stdout)
         check(found.get("dumped_loop", 0) > 20 and set(found) == {"dumped_loop"}, f"names of generated code: {found}")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+def names_of(daemon, folder, path):
+    """How the functions of a program are called in what the daemon recorded: samples by function, "replaced" or "address"."""
+    home = {**os.environ, "HOME": os.path.join(folder, "home"), "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+    name = os.path.basename(path)
+    shown = profctl("report", "--csv", "--by=symbol", f"--dso={name}[[]no-build-id]", "--addresses", socket=daemon.control(), env=home)
+    if "There are no samples" in shown.stderr:
+        return {}
+    check(shown.returncode in (0, 8), shown.stderr)
+    found = {}
+    for symbol, n in functions(shown.stdout).items():
+        symbol = "replaced" if symbol.endswith(" [replaced]") else "address" if symbol.startswith(f"{name}+0x") else symbol
+        found[symbol] = found.get(symbol, 0) + n
+    return found
+
+
+@test
+def programs_without_a_build_id_are_named_while_their_file_is_there_and_never_wrongly():
+    need_root()
+    with scratch() as folder:
+        before, after = os.path.join(folder, "ran-before"), os.path.join(folder, "ran-after")
+        for path in (before, after):
+            shutil.copy(program("deploy-bare"), path)
+        with running(before, "60000"):
+            time.sleep(1.5)  # the file must be surely older than the first sample
+            with Daemon(folder, config=CONFIG) as daemon, running(after, "60000"):
+                for path in (before, after):
+                    found = wait_until(lambda p=path: sum((all_names := names_of(daemon, folder, p)).values()) > 20 and all_names, 30, f"samples of {path}")
+                    # The work calls a clock, which is in the vdso and behind the stubs of the program.
+                    check("deploy_bare_work" in found and not {"address", "replaced"} & set(found), f"{path} is named {found}")
+                os.unlink(before)
+                shutil.copy(program("deploy-new"), after + ".new")
+                os.rename(after + ".new", after)
+                time.sleep(0.5)
+                equal(set(names_of(daemon, folder, before)), {"address"}, "names of a file that is gone")
+                equal(set(names_of(daemon, folder, after)), {"replaced"}, "names of a file that was replaced")
+                equal([b for b in binaries(daemon).values() if {before, after} & set(b["paths"])], [], "what is kept without a build id")
 
 
 main()
