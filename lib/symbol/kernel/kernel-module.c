@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "symbol/elf/unpack.h"
 #include "symbol/find/build-id-folder.h"
 #include "symbol/kernel/kernel-find.h"
 #include "symbol/kernel/kernel-symbols.h"
@@ -72,10 +73,17 @@ static int kernel_module_list(const FindOptions *options, const char *name, cons
 
 /* Closes the descriptor. */
 static int kernel_module_read(int fd, const ElfBuildId *id, NameBuild *build) {
+    _cleanup_(buffer_done) Buffer unpacked = {};
     _cleanup_(elf_file_freep) ElfFile *file = NULL;
     ElfBuildId found;
-    int r = elf_file_new(fd, &file);
+    int r = unpack_file(fd, &unpacked);
 
+    if (r == 0)
+        r = elf_file_new(fd, &file);
+    else
+        closep(&fd);
+    if (r > 0)
+        r = elf_file_new_in_memory(buffer_bytes(&unpacked), &file);
     if (r < 0)
         return r == -ENOMEM ? r : -ENOENT;
     found = elf_file_build_id(file);
@@ -103,7 +111,7 @@ static int kernel_module_read_folder(const char *folder, const ElfBuildId *id, c
                                                    : -ENOENT;
 }
 
-/* The file at the path of the mapping, without compression, and separate debug files. */
+/* The file at the path of the mapping, also a compressed one, and separate debug files. */
 static int kernel_module_local(const FindOptions *options, Bytes name, const ElfBuildId *id,
                                NameBuild *build) {
     char path[FIND_PATH_MAX];

@@ -241,6 +241,7 @@ static const char source[] =
     ".size nft_eval,.-nft_eval\n";
 
 TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
+    static const char *const packers[][2] = {{"xz --check=crc32", ".xz"}, {"zstd", ".zst"}};
     FrameMapping m = module_mapping("/lib/modules/6.1/nf-tables.ko", 0xffffffffc0200000, 0xcd);
 
     load_module(0x77); /* another one of the same name */
@@ -259,6 +260,21 @@ TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
     m.build_id[0] = 0xcd;
     CHECK(made_run("rm lib/modules/6.1/nf-tables.ko"));
     CHECK(!module_is_named(m, false));
+    for (size_t i = 0; i < ARRAY_SIZE(packers); i++) {
+        char packed[64];
+
+        if (!made_run("%s -c <nf-tables.ko >lib/modules/6.1/nf-tables.ko%s", packers[i][0],
+                      packers[i][1]))
+            TEST_SKIP("xz or zstd is missing");
+        snprintf(packed, sizeof(packed), "/lib/modules/6.1/nf-tables.ko%s", packers[i][1]);
+        CHECK(module_is_named(module_mapping(packed, m.start, 0xcd), false));
+        CHECK(!module_is_named(module_mapping(packed, m.start, 0x12), false));
+        /* What was cut off or damaged names nothing. */
+        CHECK(made_run("truncate -s -20 .%s", packed));
+        CHECK(!module_is_named(module_mapping(packed, m.start, 0xcd), false));
+        CHECK(made_run("truncate -s 6 .%s", packed));
+        CHECK(!module_is_named(module_mapping(packed, m.start, 0xcd), false));
+    }
     CHECK(made_run("objcopy --only-keep-debug nf-tables.ko usr/lib/debug/.build-id/cd/"
                    "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd.debug"));
     CHECK(module_is_named(m, false));
