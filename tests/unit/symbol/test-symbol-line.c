@@ -129,6 +129,40 @@ TEST(program_without_debug_information_has_names_all_the_same) {
     CHECK_EQ(name.n, 1u);
 }
 
+/* What was inlined is only in the .dwo file, which the child cannot open. */
+TEST(lines_of_split_debug_information_are_those_of_the_program_itself) {
+    static const char *const flags[] = {"-gdwarf-4 -gsplit-dwarf", "-gdwarf-5 -gsplit-dwarf"};
+
+    made_write("source.c", source_c);
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(flags); i++) {
+        _cleanup_(made_profile_done) MadeProfile made = made_profile();
+        uint64_t address, whole;
+        FrameMapping mapping;
+
+        CHECK(made_run("rm -f *.dwo && gcc -O2 -g -o whole source.c && "
+                       "gcc -O2 %s -Wl,--build-id -o program source.c && ls *.dwo",
+                       flags[i / 2]));
+        CHECK(i % 2 == 0 || made_run("rm *.dwo"));
+        mapping = made_mapping("program");
+        address = made_address("program", "outer");
+        whole = made_address("whole", "outer"); /* addr2line cannot read a program without .dwo */
+        for (size_t k = 0; k < 24; k++)
+            (void)made_frame(&made, &mapping, made_offset_of("program", address + k), false);
+        CHECK_OK(made_resolve(&made, &with_lines));
+        for (uint32_t k = 0; k < 24; k++) {
+            char expected[2048], found[2048];
+
+            ask_addr2line("whole", whole + k, expected, sizeof(expected));
+            write_lines(&made, k, found, sizeof(found));
+            CHECK_EQ(made.names->names[k].n, 1u);
+            CHECK(strncmp(found, "outer\t", 6) == 0);
+            /* The line of the innermost function, whatever its name. */
+            *strchr(expected, '\n') = *strchr(found, '\n') = '\0';
+            CHECK_STREQ(strchr(found, '\t'), strchr(expected, '\t'));
+        }
+    }
+}
+
 TEST(broken_debug_information_costs_only_the_lines) {
     static const char *const sections[] = {".debug_info", ".debug_abbrev", ".debug_line"};
 
