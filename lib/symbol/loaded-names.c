@@ -37,7 +37,7 @@ static void loaded_names_keep(SymbolResolver *resolver, Bytes build_id, const Ta
     StoredTable kept;
 
     if (!resolver->is_cache_trimmed)
-        kept_table_trim(folder);
+        kept_table_trim(folder, KEPT_TABLE_BYTES_MAX);
     resolver->is_cache_trimmed = true;
     kept_table_save(folder, build_id, key, &loaded->table);
     if (kept_table_load(folder, build_id, key, &kept) < 0)

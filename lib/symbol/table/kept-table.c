@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "util/array.h"
 #include "util/file.h"
 
 /*
@@ -16,7 +19,7 @@
  * shown as those of the program. Files are replaced by renaming, so that a mapped one stays whole.
  */
 
-enum { NAME_MAX_BYTES = 64, SECONDS_PER_DAY = 86400 };
+enum { NAME_MAX_BYTES = 64, SECONDS_PER_HOUR = 3600, SECONDS_PER_DAY = 86400 };
 
 static const char suffix[] = ".names";
 
@@ -44,9 +47,9 @@ static bool kept_table_name(Bytes build_id, char ret[NAME_MAX_BYTES]) {
     return true;
 }
 
-/* The time of a file is that of its last use, by days. */
+/* The time of a file is that of its last use, nearly. */
 static void kept_table_touch(int fd, const struct stat *st) {
-    if (time(NULL) - st->st_mtim.tv_sec > SECONDS_PER_DAY)
+    if (time(NULL) - st->st_mtim.tv_sec > SECONDS_PER_HOUR)
         (void)futimens(fd, NULL);
 }
 
@@ -109,23 +112,57 @@ void kept_table_save(const char *folder, Bytes build_id, const TableKey *key,
         (void)unlinkat(dir, temporary, 0);
 }
 
-void kept_table_trim(const char *folder) {
+typedef struct KeptFile {
+    char name[NAME_MAX_BYTES];
+    time_t used;
+    uint64_t bytes;
+} KeptFile;
+
+static int kept_table_compare(const void *a, const void *b) {
+    const KeptFile *x = a, *y = b;
+
+    return (x->used > y->used) - (x->used < y->used);
+}
+
+/* Files with longer names are none of ours. */
+static KeptFile *kept_table_list(DIR *dir, size_t *ret_n, uint64_t *ret_bytes) {
+    KeptFile *files = NULL, *file;
+
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+
+        if (strlen(e->d_name) >= NAME_MAX_BYTES ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+            !(file = array_grow(&files, ret_n)))
+            continue;
+        strcpy(file->name, e->d_name);
+        file->used = st.st_mtim.tv_sec;
+        file->bytes = (uint64_t)st.st_size;
+        *ret_bytes += file->bytes;
+    }
+    return files;
+}
+
+void kept_table_trim(const char *folder, uint64_t bytes_max) {
     int fd = folder ? kept_table_open(folder) : -1;
     time_t oldest = time(NULL) - (time_t)KEPT_TABLE_DAYS * SECONDS_PER_DAY;
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    _cleanup_free_ KeptFile *files = NULL;
+    uint64_t bytes = 0;
     size_t n = 0;
 
     if (!dir) {
         closep(&fd);
         return;
     }
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct stat st;
-
-        if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-            continue;
-        if (++n > KEPT_TABLE_FILES_MAX || st.st_mtim.tv_sec < oldest)
-            (void)unlinkat(fd, e->d_name, 0);
+    files = kept_table_list(dir, &n, &bytes);
+    if (n > 0)
+        qsort(files, n, sizeof(*files), kept_table_compare);
+    for (size_t i = 0; i < n; i++) {
+        if (files[i].used >= oldest && bytes <= bytes_max && n - i <= KEPT_TABLE_FILES_MAX)
+            break;
+        (void)unlinkat(fd, files[i].name, 0);
+        bytes -= files[i].bytes;
     }
     (void)closedir(dir);
 }

@@ -8,7 +8,8 @@
 enum {
     KEPT_TABLE_SMALLEST = 32 << 10, /* smaller tables are made as fast as they are found */
     KEPT_TABLE_FILES_MAX = 4096,
-    KEPT_TABLE_DAYS = 60, /* a file that was not used for so long is removed */
+    KEPT_TABLE_BYTES_MAX = 256 << 20, /* when a program begins to keep tables */
+    KEPT_TABLE_DAYS = 60,             /* a file that was not used for so long is removed */
 };
 
 /* What the files were that a table was made of; another key means that it is out of date. */
@@ -21,5 +22,6 @@ int kept_table_load(const char *folder, Bytes build_id, const TableKey *key, Sto
 /* Writes a table that is large enough. Who cannot write has no cache. */
 void kept_table_save(const char *folder, Bytes build_id, const TableKey *key,
                      const StoredTable *table);
-/* Removes what was not used for long. */
-void kept_table_trim(const char *folder);
+/* Removes what was not used for long, and what was used longest ago until the rest is small enough.
+ */
+void kept_table_trim(const char *folder, uint64_t bytes_max);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-program.h"
+#include "symbol/table/kept-table.h"
 #include "test.h"
 #include "util/clock.h"
 
@@ -380,6 +381,25 @@ TEST(parsed_tables_are_kept_until_the_file_is_another) {
     CHECK(made_run("sed -i 's/\\x00alpha\\x00/\\x00ALPHA\\x00/' tables/*.names && "
                    "chmod 777 tables"));
     CHECK_STREQ(made_look_up(&mapping, alpha, &options, &name), "alpha");
+}
+
+TEST(tables_that_were_used_longest_ago_are_removed_first) {
+    CHECK(made_run("rm -rf kept && mkdir -m 700 kept kept/folder && cd kept && "
+                   "for i in 5 3 9 1 7; do head -c 1000 /dev/zero >aa0$i.names; "
+                   "touch -d \"$i days ago\" aa0$i.names; done && "
+                   "echo x >ancient.names && touch -d '90 days ago' ancient.names"));
+    kept_table_trim(made_path("kept"), 10000);
+    CHECK(made_run("test \"$(echo $(ls kept))\" = "
+                   "'aa01.names aa03.names aa05.names aa07.names aa09.names folder'"));
+    kept_table_trim(made_path("kept"), 3999);
+    CHECK(made_run("test \"$(echo $(ls kept))\" = 'aa01.names aa03.names aa05.names folder'"));
+    CHECK(made_run("chmod 777 kept"));
+    kept_table_trim(made_path("kept"), 0); /* not a folder of ours alone */
+    CHECK(made_run("chmod 700 kept && test $(ls kept | wc -l) = 4"));
+    kept_table_trim(made_path("kept"), 0);
+    CHECK(made_run("test \"$(echo $(ls kept))\" = folder"));
+    kept_table_trim(made_path("nowhere"), 0);
+    kept_table_trim(NULL, 0);
 }
 
 TEST(path_that_is_no_file_is_not_opened) {
