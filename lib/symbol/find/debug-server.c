@@ -13,7 +13,8 @@
 /*
  * The library brings an HTTP client with it, so it is loaded only when servers were asked for. It
  * calls us now and then during a transfer; our answer can end it, and that is how a slow server is
- * left.
+ * left. It is never unloaded, because what its HTTP and TLS libraries allocate for a whole process
+ * would be lost then, once for each resolver.
  */
 
 static const char library_name[] = "libdebuginfod.so.1";
@@ -50,7 +51,7 @@ static int debug_server_load(DebugServer *server) {
                  {"debuginfod_set_progressfn", &calls->set_progress},
                  {"debuginfod_set_user_data", &calls->set_data}};
 
-    server->library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+    server->library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         void *found = server->library ? dlsym(server->library, names[i].name) : NULL;
 
