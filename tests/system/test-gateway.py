@@ -3,9 +3,12 @@
 """profd-gateway as a service of Debian 12 and Debian 13, beside profd: installed by meson into a fresh one, which
 systemd-nspawn boots."""
 
+import calendar
 import json
 import os
+import re
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from machine import UNIT, machine_of  # noqa: E402
@@ -35,6 +38,12 @@ def status(machine):
 
 def sent(machine):
     return status(machine)["destinations"][0]["sentIntervals"]
+
+
+def times(machine):
+    """When each interval begins that was sent, in seconds."""
+    stamps = re.findall(r"-(\d{8}T\d{6})Z\.pb\.gz$", machine.do("ls", OUT), re.MULTILINE)
+    return sorted(calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%S")) for stamp in stamps)
 
 
 def journal(machine, *words):
@@ -78,8 +87,24 @@ def define(name, release):
             text = journal(machine, "-x", "PROFD_EVENT=gateway-started")
             check("waits" in text and "Subject: profd-gateway has started" in text, f"the catalogue has no text: {text}")
 
+    def one_that_hangs_is_restarted_and_misses_nothing():
+        with machine_of(name) as machine:
+            machine.do("mkdir", f"/etc/systemd/system/{GATEWAY}.d")
+            machine.do("sh", "-c", f"printf '[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n' >/etc/systemd/system/{GATEWAY}.d/50-site.conf")
+            machine.do("systemctl", "daemon-reload")
+            started(machine)
+            wait_until(lambda: sent(machine) >= 2, 60, f"two intervals:\n{journal(machine)}")
+            machine.do("kill", "-STOP", machine.show_of(GATEWAY, "MainPID"))
+            wait_until(lambda: machine.show_of(GATEWAY, "NRestarts") != "0", 60, f"a restart:\n{journal(machine)}")
+            check("Watchdog timeout" in journal(machine), journal(machine))
+            restarted = time.time()
+            wait_until(lambda: times(machine)[-1] > restarted, 60, f"intervals after the restart:\n{journal(machine)}")
+            found = times(machine)
+            equal(found, list(range(found[0], found[-1] + 1)), "the intervals that were sent")
+
     for function in (the_gateway_sends_what_profd_records_without_any_right,
-                     a_killed_gateway_goes_on_and_a_bad_reload_changes_nothing):
+                     a_killed_gateway_goes_on_and_a_bad_reload_changes_nothing,
+                     one_that_hangs_is_restarted_and_misses_nothing):
         function.__name__ = f"on_{release}_{function.__name__}"
         test(function)
 
