@@ -3,6 +3,7 @@
 """The real daemon with real events, and the real perf as judge of what it leaves."""
 
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -137,6 +138,21 @@ def two_daemons_do_not_share_a_store():
         equal(second.returncode, 1, "status of the second")
         check("another profd" in second.stderr, f"it says '{second.stderr}'")
         equal(daemon.stop(), 0, "status of the first")
+
+
+@test
+def a_store_that_a_dying_profd_still_locks_is_waited_for():
+    need_root()
+    with scratch() as folder:
+        store = os.path.join(folder, "store")
+        os.mkdir(store, 0o750)
+        with open(os.path.join(store, ".lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            daemon = Daemon(folder, ready=False)
+            daemon.wait_for_log("Another profd holds the lock")
+        with daemon:
+            daemon.wait_for_log("Recording ")
+            equal(daemon.stop(), 0, "status")
 
 
 @test

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
@@ -20,7 +21,9 @@
  * reached by descriptors; if somebody deletes or moves the folders, they are created again.
  */
 
-#define LOCK_FILE ".lock"
+#define LOCK_FILE    ".lock"
+#define LOCK_WAIT_S  5
+#define LOCK_LOOK_US 20000
 
 static void store_log_holder(const Store *store, int root) {
     _cleanup_(buffer_done) Buffer holder = {};
@@ -43,6 +46,25 @@ static int store_write_holder(int root) {
     (void)gethostname(host, sizeof(host) - 1);
     n = snprintf(text, sizeof(text), "process %d on %s\n", (int)getpid(), host);
     return file_write_all(fd, text, (size_t)n);
+}
+
+/* At start the profd before this one may still be dying, or finishing its segment: systemd starts
+ * the next one as soon as the keeper is gone. */
+static int store_lock_file(const Store *store, int fd) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    bool is_start = store->root < 0, is_told = false;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || !is_start ||
+            clock_monotonic_ns() - begin_ns > LOCK_WAIT_S * NS_PER_SECOND)
+            return -errno;
+        if (!is_told)
+            log_notice("Another profd holds the lock of store '%s', waiting up to %d s for its end",
+                       store->path, LOCK_WAIT_S);
+        is_told = true;
+        (void)usleep(LOCK_LOOK_US);
+    }
+    return 0;
 }
 
 /* If others may write to this folder, they could replace our files by links to other places. */
@@ -73,11 +95,11 @@ int store_take_lock(Store *store, int root, int *ret_fd) {
     fd = openat(root, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return log_error(-errno, "Failed to open the lock of store '%s': %m", store->path);
-    r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+    r = store_lock_file(store, fd);
     if (r == -EBADF) {
         closep(&fd);
         fd = TAKE_FD(writable);
-        r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+        r = store_lock_file(store, fd);
     }
     if (r == -EWOULDBLOCK) {
         store_log_holder(store, root);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/file.h>
+
 #include "make-store.h"
 
 /* A session from its beginning to its end, as the recorder uses it. */
@@ -165,6 +167,29 @@ TEST(a_second_daemon_logs_the_owner_of_the_store) {
     close(saved);
     snprintf(me, sizeof(me), "process %d on ", (int)getpid());
     CHECK(strstr(words, me));
+}
+
+/* Gives the lock back after a while, as a process does that takes time to die. */
+static void *release_later(void *lock) {
+    usleep(300000);
+    close(*(int *)lock);
+    return NULL;
+}
+
+TEST(a_store_whose_owner_is_still_dying_is_waited_for) {
+    PLACE(place);
+    char path[600];
+    int lock;
+    pthread_t thread;
+
+    place.store = store_free(place.store);
+    snprintf(path, sizeof(path), "%s/.lock", place.path);
+    lock = open(path, O_RDONLY | O_CLOEXEC);
+    CHECK(lock >= 0);
+    CHECK_OK(flock(lock, LOCK_EX | LOCK_NB));
+    CHECK_EQ(pthread_create(&thread, NULL, release_later, &lock), 0);
+    CHECK_OK(place_open(&place));
+    CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 TEST(unknown_files_in_a_store_are_not_touched) {
