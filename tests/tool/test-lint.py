@@ -6,12 +6,13 @@ must be found, by the test that is there for it."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
-from tap import check, main, source_path, test  # noqa: E402
+from tap import check, equal, main, skip, source_path, test  # noqa: E402
 
 LICENCE = "/* SPDX-License-Identifier: LGPL-2.1-or-later */\n"
 ESSAY = "\n/* " + "word " * 15 + "*/\n\n"
@@ -72,13 +73,15 @@ class Tree:
                 output = source.replace("/", "_") + ".o"
                 subprocess.run(["cc", "-Ilib", "-Idaemon", "-w", "-c", source, "-o",
                                 os.path.join("build", output)], cwd=self.folder, check=True)
-                commands.append({"file": "../" + source, "output": output})
+                commands.append({"file": "../" + source, "output": output,
+                                 "command": f"cc -Wall -I../lib -I../daemon -MD -MQ {output} -MF {output}.d -o {output} "
+                                            f"-c ../{source}"})
         with open(os.path.join(build, "compile_commands.json"), "w", encoding="utf-8") as file:
             json.dump(commands, file)
 
-    def failures(self, script):
+    def failures(self, script, *arguments):
         said = subprocess.run(
-            [sys.executable, source_path("tests", "lint", script)], capture_output=True, text=True,
+            [sys.executable, source_path("tests", "lint", script), *arguments], capture_output=True, text=True,
             env={**os.environ, "PROFD_SOURCE": self.folder,
                  "PROFD_BUILD": os.path.join(self.folder, "build")}, check=False)
         check("1.." in said.stdout, said.stdout + said.stderr)
@@ -218,6 +221,21 @@ def a_line_comment_is_found_but_not_within_a_string():
         tree = Tree(folder)
         tree.change("lib/util/base.c", "return 1", 'return *"a//b" /* c//d */')
         check(not tree.failures("source.py")[0], tree.failures("source.py")[1])
+
+
+@test
+def a_warning_of_the_other_compiler_is_found():
+    if not shutil.which("clang"):
+        skip("clang is not installed")
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        tree = Tree(folder)
+        # gcc says nothing of it.
+        for body, failed in (("return 1", set()), ("int x = 1; x = x; return x", {"everything_compiles_under_clang"})):
+            tree.write("lib/util/base.c", SOUND["lib/util/base.c"].replace("return 1", body))
+            tree.compile()
+            found, said = tree.failures("compilers.py", "gcc")
+            equal(found, failed, said)
+            check(not failed or "explicitly assigning" in said, said)
 
 
 @test
