@@ -9,13 +9,15 @@
         main()
 
 A test fails by check(), by an exception, or by equal(); it skips by skip("what the machine lacks").
-A word on the command line runs only the tests whose names hold it.
+A word on the command line runs only the tests whose names hold it. Tests that wait for most of their time and
+share nothing may run side by side: main(at_once=2).
 """
 
 import os
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 # Tests that take this long print their time, to find what makes a suite slow.
 SLOW_S = 1
@@ -58,34 +60,34 @@ def source_path(*parts):
 
 
 def _run(number, function):
-    """Runs one test, prints its line, and tells what became of it."""
+    """Runs one test: what became of it, and its lines."""
+    begin, said = time.monotonic(), ""
     try:
         function()
     except _Skip as reason:
-        print(f"ok {number} - {function.__name__} # SKIP {reason}")
-        return "skipped"
+        return "skipped", f"ok {number} - {function.__name__} # SKIP {reason}\n"
     except _Failure as failure:
-        print("".join(f"# {line}\n" for line in str(failure).splitlines()), end="")
+        result, said = "failed", str(failure)
     except Exception:  # a test that breaks has failed
-        print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), end="")
+        result, said = "failed", traceback.format_exc()
     else:
-        print(f"ok {number} - {function.__name__}")
-        return "passed"
-    print(f"not ok {number} - {function.__name__}")
-    return "failed"
+        result = "passed"
+    lines = "".join(f"# {line}\n" for line in said.splitlines())
+    lines += f"{'ok' if result == 'passed' else 'not ok'} {number} - {function.__name__}\n"
+    took = time.monotonic() - begin
+    return result, lines + (f"# {function.__name__} took {took:.1f} s\n" if took >= SLOW_S else "")
 
 
-def main():
+def main(at_once=1):
     words = sys.argv[1:]
     chosen = [f for f in _tests if not words or any(w in f.__name__ for w in words)]
     results = []
-    for number, function in enumerate(chosen, 1):
-        begin = time.monotonic()
-        results.append(_run(number, function))
-        took = time.monotonic() - begin
-        if took >= SLOW_S:
-            print(f"# {function.__name__} took {took:.1f} s")
-        sys.stdout.flush()
+    with ThreadPoolExecutor(at_once) as pool:
+        # One after the other they run in the main thread, which alone may handle signals.
+        run_all = pool.map if at_once > 1 else map
+        for result, lines in run_all(_run, range(1, len(chosen) + 1), chosen):
+            results.append(result)
+            print(lines, end="", flush=True)
     print(f"1..{len(results)}")
     if "failed" in results:
         sys.exit(1)

@@ -16,6 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
+from background import background  # noqa: E402
 from recording import feature_place  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
@@ -304,9 +305,9 @@ def the_pmus_of_this_machine_are_opened_as_by_perf():
 @test
 def events_of_a_process_are_opened_as_by_perf():
     need_perf()
-    target = ("-p", str(os.getpid()))
     texts = ["cpu-clock", "cs:u", "{cs,faults}:S", "sched:sched_switch", "cpu-clock/no-inherit/"]
-    none_wrong(texts, (), ["inherit=1"], OF_PROCESS, target)
+    with background(["sleep", "100000"]) as process:
+        none_wrong(texts, (), ["inherit=1"], OF_PROCESS, ("-p", str(process.pid)))
 
 
 @test
@@ -336,4 +337,4 @@ def events_are_named_as_by_perf():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

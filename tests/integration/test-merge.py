@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -32,6 +33,9 @@ def in_folder(function):
     return inner
 
 
+RECORDING = threading.Lock()
+
+
 @functools.lru_cache
 def recorded(name, *arguments):
     out = os.path.join(RECORDED.name, "-".join((name, *(word.strip("-") for word in arguments))))
@@ -42,7 +46,9 @@ def recorded(name, *arguments):
 
 def record(folder, name, *arguments):
     """One of the name and the arguments is made once: most of perf record's time is waiting."""
-    path, out = recorded(name, *arguments), os.path.join(folder, name)
+    with RECORDING:
+        path = recorded(name, *arguments)
+    out = os.path.join(folder, name)
     if not path:
         skip("perf cannot record this here")
     return shutil.copytree(path, out) if os.path.isdir(path) else shutil.copy(path, out)
@@ -283,4 +289,4 @@ def a_merge_without_a_name_is_wrong_usage(folder):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=2)

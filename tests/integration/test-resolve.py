@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
@@ -20,6 +21,7 @@ from tap import build_path, check, main, skip, test  # noqa: E402
 PROFCTL = build_path("client", "profctl")
 RESOLVE = build_path("tests", "integration", "resolve")
 FOLDER = tempfile.TemporaryDirectory(prefix="profd-resolve.")
+PLAIN = threading.Lock()
 ROW = re.compile(r"\s*(.{1,16}?)\s+(-?\d+)\s+(\d+)\.(\d{9}):\s+([0-9a-f]+) \((.*)\)\s*$")
 
 STORM = """
@@ -112,8 +114,13 @@ def hold_against_perf(path):
 
 
 @functools.lru_cache
-def plain():
+def plain_once():
     return record("plain.data", "-g")
+
+
+def plain():
+    with PLAIN:
+        return plain_once()
 
 
 @test
@@ -139,4 +146,4 @@ def samples_come_in_the_order_in_which_perf_prints_them():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=2)
