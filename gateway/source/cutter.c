@@ -13,6 +13,25 @@
  */
 
 #define CLOCK_STEP_NS NS_PER_SECOND
+/* Two measurements of one difference are closer. */
+#define CLOCK_NOISE_NS NS_PER_MS
+
+static uint64_t cutter_apart(uint64_t a, uint64_t b) {
+    return MIN(a - b, b - a);
+}
+
+uint64_t edge_clock_of(EdgeClock *clock, uint64_t measured) {
+    uint64_t known = atomic_load(&clock->real_offset);
+
+    return known != 0 && cutter_apart(known, measured) < CLOCK_NOISE_NS ? known : measured;
+}
+
+uint64_t edge_clock_adopt(EdgeClock *clock, uint64_t measured) {
+    uint64_t offset = edge_clock_of(clock, measured);
+
+    atomic_store(&clock->real_offset, offset);
+    return offset;
+}
 
 void cutter_begin(Cutter *cutter, uint64_t interval_ns, uint64_t now_ns, uint64_t real_offset) {
     *cutter = (Cutter){.interval_ns = interval_ns,
@@ -30,10 +49,7 @@ uint64_t cutter_real_ns(const Cutter *cutter, uint64_t monotonic_ns) {
 }
 
 bool cutter_mark(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset) {
-    uint64_t forward = real_offset - cutter->real_offset,
-             backward = cutter->real_offset - real_offset;
-
-    if (MIN(forward, backward) >= CLOCK_STEP_NS)
+    if (cutter_apart(real_offset, cutter->real_offset) >= CLOCK_STEP_NS)
         return true;
     cutter->real_offset = real_offset;
     cutter->marks[0] = cutter->marks[1];

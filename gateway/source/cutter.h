@@ -6,8 +6,24 @@
  * every host cuts at the same moments. It counts with numbers alone and touches no stream.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/*
+ * The difference of CLOCK_REALTIME from CLOCK_MONOTONIC by which all threads cut. profd measures it
+ * for each segment, a few microseconds apart; if each cut were made by the last one, a sample near
+ * it could be in two intervals or in none, one of which is followed and the other one read as a
+ * window. Zeroed: not known.
+ */
+typedef struct EdgeClock {
+    _Atomic uint64_t real_offset;
+} EdgeClock;
+
+/* What is cut by where a stream says `measured`: that, if the clock was set since. */
+uint64_t edge_clock_of(EdgeClock *clock, uint64_t measured);
+/* The same, and from now on. */
+uint64_t edge_clock_adopt(EdgeClock *clock, uint64_t measured);
 
 enum { CUTTER_JUMP = 8 };
 

@@ -186,12 +186,13 @@ static int live_take_record(Live *live, const FollowItem *item) {
 
 static int live_take_mark(Live *live, const FollowItem *item) {
     const PdStreamMark *mark = &item->mark;
+    uint64_t real_offset = edge_clock_adopt(live->options.clock, mark->real_offset);
     int r = profile_builder_feed(live->builder, &item->record, &item->stamp);
 
     live->pause_ms = PAUSE_FIRST_MS;
-    if (r == 0 && cutter_mark(&live->cutter, mark->time, mark->real_offset)) {
+    if (r == 0 && cutter_mark(&live->cutter, mark->time, real_offset)) {
         r = live_cut(live);
-        cutter_restart(&live->cutter, mark->time, mark->real_offset);
+        cutter_restart(&live->cutter, mark->time, real_offset);
     }
     while (r == 0 && cutter_is_complete(&live->cutter)) {
         r = live_cut(live);
@@ -241,14 +242,15 @@ static bool live_is_behind(const Live *live) {
 
 /* Prepares for a stream that begins with the running interval. */
 static int live_begin(Live *live) {
-    uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    uint64_t now_ns = clock_ns(CLOCK_REALTIME), measured = now_ns - clock_monotonic_ns();
     const ProfileOptions options = {
         .keys = INTERVAL_KEYS, .stacks_max = STACKS_MAX, .callers_in_branch = true};
     FollowOptions follow = {.session = live->options.session};
     int r;
 
     live_forget(live);
-    cutter_begin(&live->cutter, live->options.interval_ns, now_ns, now_ns - clock_monotonic_ns());
+    cutter_begin(&live->cutter, live->options.interval_ns, now_ns,
+                 edge_clock_of(live->options.clock, measured));
     follow.since_us = live->cutter.since_ns / NS_PER_US;
     r = profile_builder_new(&options, &live->builder);
     return r < 0 ? r : follow_new(&follow, &live->follow);

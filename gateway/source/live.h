@@ -4,6 +4,7 @@
 /* The thread that follows a session and cuts what it records into intervals. */
 
 #include "interval/interval.h"
+#include "source/cutter.h"
 #include "source/namer.h"
 #include "source/source-link.h"
 
@@ -16,6 +17,7 @@ typedef struct LiveOptions {
     const char *socket, *session; /* NULL: the default ones; borrowed */
     uint64_t interval_ns;
     Namer *namer;
+    EdgeClock *clock;
     int wake_fd; /* an eventfd: an interval is complete */
 } LiveOptions;
 

@@ -20,6 +20,9 @@
 
 enum { STACKS_MAX = 512 << 10 };
 
+/* profd cuts a window by the clocks of its segments, so a little more is asked for and cut here. */
+#define EDGE_NS (10 * NS_PER_MS)
+
 struct PastJob {
     TAILQ_ENTRY(PastJob) entry;
     uint64_t since_ns, until_ns;
@@ -76,6 +79,7 @@ typedef struct PastReading {
     Follow *follow;
     ProfileBuilder *builder;
     IntervalGaps gaps;
+    uint64_t real_offset; /* by which samples are cut; 0: not known yet */
 } PastReading;
 
 static void past_reading_done(PastReading *reading) {
@@ -84,14 +88,20 @@ static void past_reading_done(PastReading *reading) {
     interval_gaps_done(&reading->gaps);
 }
 
+/* Whoever waits for a window gets it at once, and has no other one beside it. */
+static bool past_is_exact(const PastJob *job) {
+    return !job->is_urgent && job->since_ns > EDGE_NS;
+}
+
 static int past_connect(Past *past, const PastJob *job, PastReading *reading) {
+    uint64_t edge_ns = past_is_exact(job) ? EDGE_NS : 0;
     const ProfileOptions options = {.keys = INTERVAL_KEYS,
                                     .stacks_max = STACKS_MAX,
                                     .callers_in_branch = true,
                                     .filter = {.selection = job->selection}};
     const FollowOptions follow = {.session = past->options.session,
-                                  .since_us = job->since_ns / NS_PER_US,
-                                  .until_us = job->until_ns / NS_PER_US};
+                                  .since_us = (job->since_ns - edge_ns) / NS_PER_US,
+                                  .until_us = (job->until_ns + edge_ns) / NS_PER_US};
     char problem[SOURCE_PROBLEM_MAX];
     int r = profile_builder_new(&options, &reading->builder);
 
@@ -104,7 +114,21 @@ static int past_connect(Past *past, const PastJob *job, PastReading *reading) {
     return r < 0 ? r : profile_builder_begin(reading->builder, follow_reader(reading->follow));
 }
 
-static int past_feed(PastReading *reading) {
+/* Whether a sample is in the margin. */
+static bool past_leaves_out(Past *past, const PastJob *job, PastReading *reading,
+                            const FollowItem *item) {
+    uint64_t real_ns;
+
+    if (!past_is_exact(job) || item->record.type != PD_RECORD_SAMPLE || !item->stamp.has_time)
+        return false;
+    if (reading->real_offset == 0)
+        reading->real_offset =
+            edge_clock_of(past->options.clock, profile_builder_real_offset(reading->builder));
+    real_ns = item->stamp.time + reading->real_offset;
+    return real_ns < job->since_ns || real_ns >= job->until_ns;
+}
+
+static int past_feed(Past *past, const PastJob *job, PastReading *reading) {
     FollowItem item;
     int r = 0;
 
@@ -112,9 +136,11 @@ static int past_feed(PastReading *reading) {
         r = follow_next(reading->follow, &item);
         if (r < 0 || item.what == FOLLOW_END)
             break;
+        if (item.what == FOLLOW_WATERMARK)
+            reading->real_offset = edge_clock_of(past->options.clock, item.mark.real_offset);
         if (item.what == FOLLOW_GAP)
             r = interval_gaps_add(&reading->gaps, &item.mark);
-        else
+        else if (!past_leaves_out(past, job, reading, &item))
             r = profile_builder_feed(reading->builder, &item.record, &item.stamp);
     }
     return r == 0 && !follow_is_whole(reading->follow) ? -ENOTCONN : r;
@@ -146,7 +172,7 @@ static int past_read(Past *past, const PastJob *job, Interval **ret) {
     int r = past_connect(past, job, &reading);
 
     if (r == 0)
-        r = past_feed(&reading);
+        r = past_feed(past, job, &reading);
     if (r == 0)
         r = past_finish(past, job, &reading, ret);
     return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;

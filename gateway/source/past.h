@@ -5,6 +5,7 @@
 
 #include "interval/interval.h"
 #include "process/selection.h"
+#include "source/cutter.h"
 #include "source/namer.h"
 #include "source/source-link.h"
 
@@ -14,6 +15,7 @@ typedef struct PastJob PastJob;
 typedef struct PastOptions {
     const char *socket, *session; /* NULL: the default ones; borrowed */
     Namer *namer;
+    EdgeClock *clock;
     int wake_fd; /* an eventfd: a window was read */
 } PastOptions;
 

@@ -34,6 +34,7 @@ struct Source {
     Namer *namer;
     Live *live;
     Past *past;
+    EdgeClock clock;
     int wake_fd;
     LoopSource *wake;
     LIST_HEAD(, SourceJob) jobs;
@@ -104,12 +105,14 @@ static int source_init(Source *source) {
                                 .session = o->session,
                                 .interval_ns = o->interval_ns,
                                 .namer = source->namer,
+                                .clock = &source->clock,
                                 .wake_fd = source->wake_fd},
                  &source->live);
     if (r == 0)
         r = past_new(&(PastOptions){.socket = o->socket,
                                     .session = o->session,
                                     .namer = source->namer,
+                                    .clock = &source->clock,
                                     .wake_fd = source->wake_fd},
                      &source->past);
     return r < 0

@@ -43,6 +43,9 @@ DEFINE_CLEANUP(ProfileBuilder *, profile_builder_free);
  * borrowed until the next call, or until the builder is freed. Nothing may have been read from it.
  */
 int profile_builder_begin(ProfileBuilder *builder, PdReader *reader);
+/* The difference of CLOCK_REALTIME from the clock of the first recording, modulo 2^64; 0: it is not
+ * known. That of a stream is known when its first sample has come. */
+uint64_t profile_builder_real_offset(ProfileBuilder *builder);
 /* The span of this recording and of later ones that counts, instead of that of the filter, since
  * recordings have different clocks. Call it before the first record. */
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns);

@@ -13,7 +13,8 @@
 /*
  * The source of the gateway without a gateway: prints the live intervals, as many as it is asked
  * for, and then each of them again, read as a window of the past. A line has the times, what was
- * not recorded, the samples, and the number of samples of each series of one service.
+ * not recorded, the samples, those in functions of the load, the times of the first and the last
+ * sample, and the number of samples of each series of one service.
  *
  *     source-tool SOCKET SECONDS INTERVALS [CACHE]
  */
@@ -68,8 +69,9 @@ static uint64_t tool_count_named(const Interval *interval) {
 static void tool_print(const char *what, const Interval *interval) {
     const Profile *profile = interval->profile;
 
-    printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, what, interval->since_ns,
-           interval->until_ns, interval->missing_ns, profile->samples, tool_count_named(interval));
+    printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+           what, interval->since_ns, interval->until_ns, interval->missing_ns, profile->samples,
+           tool_count_named(interval), profile->first_ns, profile->last_ns);
     tool_print_series(interval);
     printf("\n");
     (void)fflush(stdout);

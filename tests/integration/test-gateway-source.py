@@ -3,6 +3,8 @@
 """The gateway's source: intervals follow each other without a gap or an overlap, each has the samples that perf counts in
 the same window, also over a restart of profd, and one that is read again as a window of the past has them again."""
 
+import glob
+import json
 import os
 import subprocess
 import sys
@@ -100,7 +102,7 @@ def counted_by_perf(since_ns, until_ns):
 def by_comm(line):
     """The samples of the series of a line, by process name; a name may have spaces, and was split there."""
     counts = {}
-    for word in " ".join(line[6:]).split("|")[1:]:
+    for word in " ".join(line[8:]).split("|")[1:]:
         comm, _, rest = word.rpartition("=")
         counts[comm] = counts.get(comm, 0) + int(rest.split()[0])
     return counts
@@ -132,7 +134,7 @@ def window_of_the_past_has_the_samples_that_were_live():
     equal(len(again) + len(of("error")), INTERVALS, "windows that were read")
     for live in recorded():
         window = again[live[1]]
-        equal(window[1:6], live[1:6])
+        equal(window[1:8], live[1:8])
         # What else runs here comes and goes while profd is restarted, and then has two names.
         equal(by_comm(window).get("spin"), by_comm(live).get("spin"))
 
@@ -143,6 +145,48 @@ def restart_of_profd_is_a_gap_and_no_loss():
     check(int(costs["connections"]) >= 2, f"it connected {costs['connections']} times")
     missing = sum(int(line[3]) for line in of("live"))
     check(0 < missing < LENGTH_S * SECOND * INTERVALS, f"{missing} ns are missing")
+
+
+def shift_clocks(path, ns):
+    """As if profd had measured the wall clock of its segments otherwise; how many there are."""
+    manifests = glob.glob(os.path.join(path, "**", "*.json"), recursive=True)
+    changed = 0
+    for name in manifests:
+        with open(name, encoding="utf-8") as f:
+            manifest = json.load(f)
+        if manifest.get("anchors"):
+            changed += 1
+            manifest["anchors"] = [[anchor[0], anchor[1] + ns, *anchor[2:]] for anchor in manifest["anchors"]]
+            with open(name, "w", encoding="utf-8") as f:
+                json.dump(manifest, f)
+    return changed
+
+
+@test
+def sample_at_an_edge_is_in_one_interval_however_the_clocks_are_measured():
+    need_root()
+    with scratch() as path, spinning():
+        # 0.9 ms of two CPUs have a sample nearly always.
+        config = session(Event="cpu-clock", Frequency=997)
+        daemon = Daemon(path, config=config, groups=GROUPS)
+        try:
+            with subprocess.Popen([TOOL, daemon.control(), str(LENGTH_S), "4"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+                timer = threading.Timer(LIMIT_S, tool.kill)
+                timer.start()
+                live = [tool.stdout.readline().split() for _ in range(2)]
+                daemon.process.terminate()
+                daemon.process.wait()
+                check(shift_clocks(path, 900_000) > 0, "no segment")
+                daemon = Daemon(path, config=config, groups=GROUPS)
+                rest, problems = tool.communicate()
+                timer.cancel()
+                equal(tool.returncode, 0, f"source-tool: {problems}")
+        finally:
+            daemon.kill()
+    again = {line.split()[1]: line.split() for line in rest.splitlines() if line.startswith("window")}
+    for line in live:
+        check(line[1] in again, f"{line[1]} is not in {rest}")
+        equal(again[line[1]][4:8], line[4:8], f"samples of {line[1]}, and the first and last one, as a window and live")
 
 
 @test

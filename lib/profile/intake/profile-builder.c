@@ -161,6 +161,12 @@ int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
     return r < 0 ? r : profile_builder_read_clock(builder);
 }
 
+uint64_t profile_builder_real_offset(ProfileBuilder *builder) {
+    if (!builder->has_clock)
+        (void)profile_builder_read_clock(builder);
+    return builder->real_offset;
+}
+
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns) {
     builder->options.filter.since_ns = since_ns;
     builder->options.filter.until_ns = until_ns;

@@ -55,6 +55,19 @@ TEST(watermarks_of_another_stream_count_anew) {
     CHECK(cutter_is_complete(&cutter));
 }
 
+TEST(difference_of_the_clocks_is_kept_unless_the_clock_was_set) {
+    EdgeClock clock = {};
+
+    CHECK_EQ(edge_clock_of(&clock, OFFSET + 3), OFFSET + 3);
+    CHECK_EQ(edge_clock_adopt(&clock, OFFSET), OFFSET);
+    CHECK_EQ(edge_clock_adopt(&clock, OFFSET + 5000), OFFSET);
+    CHECK_EQ(edge_clock_adopt(&clock, OFFSET - 5000), OFFSET);
+    CHECK_EQ(edge_clock_of(&clock, OFFSET - SECOND), OFFSET - SECOND);
+    CHECK_EQ(edge_clock_of(&clock, OFFSET), OFFSET);
+    CHECK_EQ(edge_clock_adopt(&clock, OFFSET + SECOND / 100), OFFSET + SECOND / 100);
+    CHECK_EQ(edge_clock_of(&clock, OFFSET + SECOND / 100 + 7), OFFSET + SECOND / 100);
+}
+
 TEST(clock_that_is_adjusted_moves_the_cut_and_is_no_step) {
     Cutter cutter = begun(7);
 
