@@ -219,6 +219,7 @@ static void follower_stream_put_watermark(FollowerStream *s, uint64_t time) {
 }
 
 int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
+    const uint64_t since_ns = s->since_ns, until_ns = s->until_ns, real_offset = s->real_offset;
     const Manifest *m = state->manifest;
     int r;
 
@@ -229,8 +230,15 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
         follower_stream_put_break(s, state);
     /* Samples of neighbours may overlap by what a sweep took. */
     if (m->covered && m->coverage.from_ns > s->until_ns &&
-        (m->samples == 0 || m->first_ns >= s->until_ns))
+        (m->samples == 0 || m->first_ns >= s->until_ns)) {
+        /* The segment may be of another boot: its clock does not have the end of the window. */
+        if (s->number > 0) {
+            s->since_ns = since_ns;
+            s->until_ns = until_ns;
+            s->real_offset = real_offset;
+        }
         return 1;
+    }
     if (m->covered && s->number > 0)
         follower_stream_put_watermark(
             s, MIN(m->coverage.from_ns, m->samples > 0 ? m->first_ns : UINT64_MAX));
