@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The OpenTelemetry Collector that `./dev engines` builds: it writes what it gets into files, a line for each request. Each
-tenant has a port and a file of its own; a front before it shows which tenant a request names."""
+tenant has a port and a file of its own, and one of them wants a token; a front before it shows which tenant a request
+names."""
 
+import contextlib
 import gzip
 import http.client
 import http.server
@@ -9,6 +11,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -16,6 +19,8 @@ from tap import build_path, check, skip, source_path
 
 PROGRAM = build_path("engines", "otelcol-profiles")
 PATH = "/v1development/profiles"
+TENANTS = ("a", "b", "guarded")
+TOKEN = "the-token-of-a-test"
 READY_S = 60
 
 
@@ -64,26 +69,26 @@ class Engine:
 
 
 class Collector(Engine):
-    """With tenants `a` and `b`."""
-
     def __init__(self, folder):
         if not os.access(PROGRAM, os.X_OK):
             skip("the OpenTelemetry Collector is not built; './dev engines' builds it with a go that is recent enough")
-        self.ports = {tenant: free_port() for tenant in "ab"}
-        self.files = {tenant: os.path.join(folder, f"{tenant}.json") for tenant in "ab"}
+        self.ports = {tenant: free_port() for tenant in TENANTS}
+        self.files = {tenant: os.path.join(folder, f"{tenant}.json") for tenant in TENANTS}
         env = {f"COLLECTOR_PORT_{t.upper()}": str(port) for t, port in self.ports.items()}
+        env["COLLECTOR_TOKEN"] = TOKEN
         env.update({f"COLLECTOR_FILE_{t.upper()}": path for t, path in self.files.items()})
         config = source_path("tests", "engines", "collector.yaml")
         super().__init__(folder, [PROGRAM, "--config", config, "--feature-gates=service.profilesSupport"],
                          self.ports.values(), env)
 
+    def lines(self, tenant="a"):
+        """What it has written so far, a request each."""
+        with contextlib.suppress(FileNotFoundError), open(self.files[tenant], encoding="utf-8") as f:
+            yield from (line for line in f if line.endswith("\n"))
+
     def requests(self, tenant="a"):
-        """What it has written so far."""
-        try:
-            with open(self.files[tenant], encoding="utf-8") as f:
-                return [json.loads(line) for line in f if line.endswith("\n")]
-        except FileNotFoundError:
-            return []
+        """One after the other: an hour of them is larger than what they say."""
+        return map(json.loads, self.lines(tenant))
 
     def profiles(self, tenant="a"):
         return [profile for request in self.requests(tenant) for profile in Request(request).profiles()]
@@ -135,6 +140,7 @@ class Request:
     def __init__(self, request):
         self.request = request
         self.tables = request["dictionary"]
+        self.names = {}  # of functions, by location
 
     def string(self, of, name):
         return self.tables["stringTable"][of.get(name, 0)]
@@ -156,15 +162,19 @@ class Request:
 
     def frames(self, sample):
         """The names of a stack, the innermost first, with those that were inlined."""
-        names = []
-        for index in self.tables["stackTable"][sample.get("stackIndex", 0)].get("locationIndices", []):
-            location = self.tables["locationTable"][index]
-            mapping = self.tables["mappingTable"][location.get("mappingIndex", 0)]
-            check(index > 0 and location.get("lines"), f"location {index} has no line: {location}")
-            self.string(mapping, "filenameStrindex")
-            for line in location["lines"]:
-                names.append(self.string(self.tables["functionTable"][line["functionIndex"]], "nameStrindex"))
-        return names
+        indices = self.tables["stackTable"][sample.get("stackIndex", 0)].get("locationIndices", [])
+        return [name for index in indices for name in self.location(index)]
+
+    def location(self, index):
+        if index in self.names:
+            return self.names[index]
+        location = self.tables["locationTable"][index]
+        mapping = self.tables["mappingTable"][location.get("mappingIndex", 0)]
+        check(index > 0 and location.get("lines"), f"location {index} has no line: {location}")
+        self.string(mapping, "filenameStrindex")
+        functions = (self.tables["functionTable"][line["functionIndex"]] for line in location["lines"])
+        self.names[index] = [sys.intern(self.string(function, "nameStrindex")) for function in functions]
+        return self.names[index]
 
     def mappings(self):
         return {self.string(m, "filenameStrindex"): self.attributes(m) for m in self.tables["mappingTable"][1:]}

@@ -18,69 +18,14 @@ sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from collector import PATH, Collector, Engine, Front, Request, free_port  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
+from engine_store import INTERVALS, PROGRAMS, SECOND, Store  # noqa: E402
 from gateway_program import GATEWAY, Gateway  # noqa: E402
-from varlink import Varlink  # noqa: E402
-from workload import LONG, need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
-SECOND = 1_000_000_000
-# So many intervals of a second; an hour of ten-second ones has as many as the long test.
-INTERVALS = 360 if LONG else 8
 HOST = "engine-test"
-PATIENCE_S = 300
-WORK = "while :; do find /usr/include | sort -r | md5sum; perl -e 'for (1..400000) { $x{$_ % 99} .= \"$_\" }'; done >/dev/null"
-PROGRAMS = ("spin", "perl", "find", "sort", "md5sum")
+PATIENCE_S = 600
 GOLDEN = {"leaf": 404040400, "rec": 80808080, "main": 20202020}
-
-
-class Store:
-    """What profd recorded of some programs in these intervals, once for all tests, while it goes on recording."""
-
-    daemon = folder = since = until = None
-    _snapshot = _loads = None
-
-    @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon:
-            return cls
-        cls.folder = scratch()
-        path = cls.folder.__enter__()
-        cls.daemon = Daemon(path, config=session(Event="cpu-clock", Frequency=199, RotateIntervalSec="60s"))
-        with spinning(), subprocess.Popen(["sh", "-c", WORK], stderr=subprocess.DEVNULL, start_new_session=True) as work:
-            cls.since = now_s() + SECOND
-            cls.until = cls.since + INTERVALS * SECOND
-            time.sleep((cls.until - time.time_ns()) / SECOND + 1)
-            os.killpg(work.pid, 9)
-        return cls
-
-    @classmethod
-    def samples(cls):
-        """What perf makes of the same window: (time of day, comm, innermost function) of each sample."""
-        if cls._snapshot is None:
-            with Varlink(cls.get().daemon.control()) as v:
-                replies = v.call("Snapshot", sinceUsec=cls.since // 1000, untilUsec=cls.until // 1000)
-            snapshot = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
-            cls._snapshot = list(perf_samples(snapshot))
-        return cls._snapshot
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-
-
-def perf_samples(path):
-    done = subprocess.run(["perf", "script", "--no-inline", "--ns", "-F", "comm,tod,ip,sym", "-i", path], capture_output=True,
-                          check=True)
-    for block in done.stdout.decode("utf-8", "replace").split("\n\n"):
-        lines = block.strip("\n").splitlines()
-        if lines:
-            comm, _, tod = lines[0].rstrip().rstrip(":").rpartition(" ")
-            words = lines[1].split(None, 1) if len(lines) > 1 else []
-            yield tod, comm.rsplit(None, 1)[0].strip(), words[1] if len(words) > 1 else "[unknown]"
 
 
 def send(name, kind, url, **keys):
@@ -111,9 +56,9 @@ def wait_until_sent(gateway, *names):
         if not os.path.exists(os.path.join(gateway.runtime, "status.json")):
             return False
         found = [gateway.destination(name) for name in names]
-        return all(d and d["backlogUsec"] == 0 and d["sentIntervals"] >= INTERVALS for d in found)
+        return all(d and d["backlogUsec"] == 0 and d["sentIntervals"] >= len(Store.seconds()) for d in found)
 
-    wait_until(done, PATIENCE_S + INTERVALS, "the backlog to be sent")
+    wait_until(done, PATIENCE_S, "the backlog to be sent")
 
 
 def by(samples, *keys):
@@ -129,6 +74,10 @@ def same(got, want, what):
     wrong = {key: (got.get(key), n) for key, n in want.items() if got.get(key) != n}
     wrong.update({key: (n, None) for key, n in got.items() if key not in want})
     check(not wrong, f"{what}, got and wanted: {dict(list(wrong.items())[:20])}")
+
+
+def clock_of(ns):
+    return time.strftime("%H:%M:%S", time.localtime(ns // SECOND))
 
 
 _aliases = {}
@@ -152,6 +101,13 @@ def otlp_samples(profiles):
         for frames, attributes, value in profile["samples"]:
             yield {"service": profile["resource"]["service.name"], "comm": attributes.get("thread.name"),
                    "leaf": alias(frames[0]) if frames else "", "time": profile["time"]}, value
+
+
+def first_entries(request):
+    """The first entry and the length of each table of its dictionary."""
+    tables = request["dictionary"]
+    names = ("stringTable", "mappingTable", "locationTable", "functionTable", "attributeTable", "stackTable")
+    return {name: (tables[name][0], len(tables[name])) for name in names}
 
 
 class Sent:
@@ -180,10 +136,13 @@ class Sent:
             took = time.monotonic() - begun
             status = {name: gateway.destination(name) for name in ("plain", "ruled")}
         print(f"# note: {INTERVALS} intervals of a second went to two destinations in {took:.1f} s")
-        wait_until(lambda: all(len(collector.requests(t)) >= s["sentRequests"] for t, s in zip("ab", (status["plain"], status["ruled"]))),
+        wait_until(lambda: all(len(list(collector.lines(t))) >= s["sentRequests"] for t, s in zip("ab", (status["plain"], status["ruled"]))),
                    30, "the Collector to write what it got")
-        return {"a": collector.profiles("a"), "b": collector.profiles("b"), "requests": collector.requests("a"),
-                "seen": front.seen, "status": status}
+        profiles, entries = [], []
+        for request in collector.requests("a"):
+            profiles += Request(request).profiles()
+            entries.append(first_entries(request))
+        return {"a": profiles, "b": collector.profiles("b"), "entries": entries, "seen": front.seen, "status": status}
 
     @classmethod
     def window(cls, tenant):
@@ -199,7 +158,7 @@ def collector_gets_the_golden_profile():
             f.write(f"[Gateway]\nHost={HOST}\n" + send("otel", "otlp", f"http://127.0.0.1:{collector.ports['a']}"))
         done = subprocess.run([GATEWAY, f"--config={config}", "--test=otel"], capture_output=True, text=True, check=False, timeout=60)
         equal(done.returncode, 0, done.stderr + done.stdout)
-        request = wait_until(lambda: collector.requests(), 30, "the Collector to write it")[0]
+        request, = wait_until(lambda: list(collector.requests()), 30, "the Collector to write it")
     profile, = Request(request).profiles()
     equal(profile["scope"], "process_cpu", "the scope")
     equal((profile["type"], profile["period_type"], profile["period"]),
@@ -217,13 +176,12 @@ def collector_gets_the_golden_profile():
 
 @test
 def entry_0_of_each_table_is_its_zero_value():
-    for request in Sent.get()["requests"]:
-        tables = request["dictionary"]
-        equal(tables["stringTable"][0], "", "the first string")
-        for name in ("mappingTable", "locationTable", "functionTable", "attributeTable", "stackTable"):
-            first = {key: value for key, value in tables[name][0].items() if value not in ([], {}, "", 0)}
+    for entries in Sent.get()["entries"]:
+        equal(entries.pop("stringTable")[0], "", "the first string")
+        for name, (entry, length) in entries.items():
+            first = {key: value for key, value in entry.items() if value not in ([], {}, "", 0)}
             equal(first, {}, f"the first entry of {name}")
-            check(len(tables[name]) > 1, f"{name} is empty")
+            check(length > 1, f"{name} is empty")
 
 
 @test
@@ -233,20 +191,26 @@ def every_interval_is_there_once_and_has_its_exact_time():
         equal(profile["duration"], SECOND, "the duration")
         times[(profile["time"], profile["resource"]["service.name"], tuple(sorted({s[1].get("thread.name") for s in profile["samples"]})))] += 1
     equal([key for key, n in times.items() if n > 1], [], "profiles with the same labels and time")
-    equal(sorted({key[0] for key in times}), list(range(Store.since, Store.until, SECOND)), "the times of intervals")
+    equal({key[0] % SECOND for key in times}, {0}, "the begins of intervals within a second")
+    equal(sorted({clock_of(key[0]) for key in times}), sorted(Store.seconds()), "the times of intervals")
+    # One at each seam of the store may have had no time for a sample.
+    check(INTERVALS * 9 // 10 < len(Store.seconds()) <= INTERVALS, f"{len(Store.seconds())} intervals have samples")
 
 
 @test
-def totals_by_service_are_those_of_perf():
-    got = by(otlp_samples(Sent.window("a")), "service")
+def totals_by_service_and_program_are_those_of_perf():
     want = collections.Counter((comm,) for _, comm, _ in Store.samples())
-    same(got, want, "the samples of each service")
-    check(want[("spin",)] > INTERVALS and want[("perl",)] > INTERVALS, "spin and perl were hardly recorded")
+    same(by(otlp_samples(Sent.window("a")), "comm"), want, "the samples of each program")
+    # Other programs of this machine may belong to a unit, which is their service.
+    ours = {(name,): want[(name,)] for name in PROGRAMS}
+    got = by(otlp_samples(Sent.window("a")), "service")
+    same({key: got[key] for key in ours}, ours, "the samples of each service")
+    check(min(want[("spin",)], want[("perl",)]) > INTERVALS, "spin and perl were hardly recorded")
 
 
 @test
 def totals_by_function_are_those_of_perf():
-    got = by(otlp_samples(Sent.window("a")), "service", "leaf")
+    got = by(otlp_samples(Sent.window("a")), "comm", "leaf")
     want = collections.Counter((comm, alias(function)) for _, comm, function in Store.samples())
     named = {key: n for key, n in want.items() if key[1] != "[unknown]"}
     ours = {key: n for key, n in named.items() if key[0] in PROGRAMS and not key[1].endswith("@plt")}
@@ -261,11 +225,7 @@ def totals_by_function_are_those_of_perf():
 @test
 def totals_of_each_interval_are_those_of_perf():
     got = by(otlp_samples(Sent.window("a")), "time")
-    want = collections.Counter()
-    for tod, _, _ in Store.samples():
-        day, _, clock = tod.partition(" ") if " " in tod else ("", "", tod)
-        want[clock.partition(".")[0]] += 1
-    equal({time.strftime("%H:%M:%S", time.localtime(ns // SECOND)): n for (ns,), n in got.items()}, dict(want), "the samples of each second")
+    same({clock_of(ns): n for (ns,), n in got.items()}, Store.seconds(), "the samples of each second")
 
 
 @test
@@ -308,7 +268,7 @@ def files_are_read_by_pprof_of_go():
         to_send(folder, store, "files")
         with Gateway(folder, head(store) + send("files", "file", out)) as gateway:
             wait_until_sent(gateway, "files")
-        names = sorted(os.path.join(out, name) for name in os.listdir(out) if name.endswith(".pb.gz"))[:INTERVALS]
+        names = sorted(os.path.join(out, name) for name in os.listdir(out) if name.endswith(".pb.gz"))[:len(Store.seconds())]
         raw = subprocess.run(["go", "tool", "pprof", "-tags", "-sample_index=samples", *names], capture_output=True, text=True, check=True,
                              env={**os.environ, "PPROF_TMPDIR": folder}).stdout
     block = raw[raw.index(" service_name: "):].split("\n\n")[0]
