@@ -2,8 +2,6 @@
 #include "client/profctl.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include "client/archive/archive-file.h"
 #include "client/file/archive-input.h"
-#include "client/file/recording.h"
 #include "client/file/target.h"
 #include "client/view/view-kept.h"
 #include "client/view/view.h"

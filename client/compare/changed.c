@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
 #include "client/compare/change-text.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
 
 #include "client/frame/figure.h"
 #include "client/remote/remote.h"

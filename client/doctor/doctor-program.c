@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/parse.h"
 #include "util/text.h"
 
 /*

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 
 #include "util/clock.h"
-#include "util/text.h"
 
 /*
  * The tools that read recordings: perf, which must be new enough for ours. perf is executed with a

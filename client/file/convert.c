@@ -2,7 +2,6 @@
 #include "client/file/convert.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "client/file/event-feature.h"

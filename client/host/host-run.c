@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "client/frame/command.h"
 #include "client/host/host-print.h"
 #include "util/text.h"
 

@@ -2,7 +2,6 @@
 #include "client/info/info-state.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,11 +2,9 @@
 #include "client/merge/merge-state.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "client/file/recording.h"
-#include "perfdata/feature/environment.h"
 
 /*
  * The first pass. Recordings may be merged if what they say about host and clock agrees; a missing

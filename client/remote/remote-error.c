@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/remote/remote-error.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
 
-#include "client/frame/command.h"
 #include "client/frame/figure.h"
 #include "client/remote/reply.h"
 #include "util/text.h"

@@ -8,7 +8,6 @@
 #include "client/remote/remote-error.h"
 #include "client/remote/reply.h"
 #include "protocol/connection.h"
-#include "protocol/message.h"
 #include "protocol/value.h"
 #include "util/text.h"
 

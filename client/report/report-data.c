@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "client/report/report.h"
-#include "util/clock.h"
 #include "util/fields.h"
 #include "util/text.h"
 

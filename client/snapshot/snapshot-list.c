@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/frame/figure.h"

@@ -6,7 +6,6 @@
 
 #include "client/verify/verify-state.h"
 #include "perfdata/feature/environment.h"
-#include "util/text.h"
 
 /*
  * What can be wrong with records, one at a time and as a stream: sizes, bodies, ids, and the

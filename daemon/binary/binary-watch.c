@@ -2,7 +2,6 @@
 #include "binary/binary-watch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

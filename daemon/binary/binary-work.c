@@ -2,7 +2,6 @@
 #include "binary/binary-work.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config/config-number.h"
 #include "config/config-value.h"
-#include "config/config-private.h"
 
 /*
  * The table of keys: everything about a key is in its row. Lint tests compare profd.conf and

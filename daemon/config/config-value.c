@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config/config-value.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>

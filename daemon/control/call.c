@@ -5,7 +5,6 @@
 
 #include "control/control-private.h"
 #include "util/log.h"
-#include "util/text.h"
 
 /*
  * A call in progress, and what a handler may do with it: reply, fail, stream a list, send a file.

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "method/method-private.h"
-#include "protocol/value.h"
 #include "util/near.h"
 
 /* Finds the session or snapshot that a call names, within what the caller may see. */

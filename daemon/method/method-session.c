@@ -7,7 +7,6 @@
 #include "method/method-private.h"
 #include "protocol/value.h"
 #include "util/clock.h"
-#include "util/log.h"
 
 /*
  * Starts, pauses and stops sessions for clients. Start() takes keys of the configuration, with the

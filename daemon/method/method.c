@@ -3,11 +3,6 @@
 
 #include "method/method-private.h"
 
-#include <errno.h>
-
-#include "protocol/value.h"
-#include "util/log.h"
-
 /*
  * The table of methods: which right a method needs, how it is called, and whether it changes
  * something and is logged. The control compares the table with the interface at start.

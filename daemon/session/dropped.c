@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session/dropped.h"
 
-#include "perfdata/record/record.h"
 #include "util/array.h"
 #include "util/macro.h"
 

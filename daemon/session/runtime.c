@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "call/answer.h"
 #include "protocol/value.h"
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"

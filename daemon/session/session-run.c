@@ -2,8 +2,6 @@
 #include "session/session-private.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "session/degraded.h"
 #include "util/clock.h"

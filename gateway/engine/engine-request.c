@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/engine-request.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "util/text.h"

@@ -2,8 +2,6 @@
 #include "listen/listen-socket.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "program/gateway-private.h"
 #include "status/status-value.h"

@@ -11,7 +11,6 @@
 #include "program/gateway-read.h"
 #include "program/gateway-test.h"
 #include "program/gateway.h"
-#include "util/log.h"
 
 /*
  * profd-gateway: the only program of profd with a face to the network. Exit statuses: 0 stopped on

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "s3/s3-key.h"
 #include "util/clock.h"
 #include "util/text.h"
 

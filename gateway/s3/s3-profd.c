@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "protocol/connection.h"
-#include "protocol/value.h"
 #include "util/clock.h"
 #include "util/text.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "s3/s3-step.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

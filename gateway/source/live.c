@@ -2,7 +2,6 @@
 #include "source/live.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "protocol/value.h"
 #include "util/clock.h"
 #include "util/text.h"
 

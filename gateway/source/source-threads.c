@@ -2,7 +2,6 @@
 #include "source/source.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "protocol/interface-private.h"

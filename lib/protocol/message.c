@@ -2,7 +2,6 @@
 #include "protocol/message.h"
 
 #include <errno.h>
-#include <string.h>
 
 /*
  * Converts bytes to JSON and back. Before the JSON library gets a message, one pass over its bytes

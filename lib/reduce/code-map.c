@@ -2,8 +2,6 @@
 #include "reduce/code-map.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "reduce/code-line.h"
 #include "reduce/jit-dump.h"

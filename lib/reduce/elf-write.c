@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "reduce/reduce-limit.h"
 #include "util/macro.h"
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "unwind/unwind-table.h"
 
-#include <elf.h>
 #include <errno.h>
 
 #include "util/macro.h"

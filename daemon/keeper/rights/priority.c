@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "util/file.h"
 #include "util/log.h"
 
 /*

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "store/binary/binary-private.h"
-#include "util/clock.h"
 
 /* Names are digits, and a `-` in those of maps: nothing in them is chosen by a program. */
 

@@ -8,7 +8,6 @@
 
 #include "store/disk/dirfd.h"
 #include "store/disk/disk.h"
-#include "util/file.h"
 #include "util/log.h"
 #include "util/macro.h"
 

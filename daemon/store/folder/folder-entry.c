@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "store/folder/store-private.h"
-#include "util/file.h"
 
 /*
  * The folder of one session and its list of segments, sorted by number. These functions do not

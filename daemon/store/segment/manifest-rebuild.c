@@ -8,7 +8,6 @@
 
 #include "perfdata/reader/reader.h"
 #include "store/segment/segment.h"
-#include "util/log.h"
 
 /*
  * Makes a manifest from the data alone, in one pass over all records. Each frame becomes one index

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "util/array.h"
-
 /*
  * Reads the frames of a segment by its index. All side-band is read, in the order in which it was
  * written; samples are read only where they touch the window. Before the samples of a group of

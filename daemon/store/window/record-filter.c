@@ -2,7 +2,6 @@
 #include "store/window/record-filter.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "util/array.h"
 

@@ -2,7 +2,6 @@
 #include "store/window/snapshot-writer.h"
 
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "perfdata/writer/emit.h"

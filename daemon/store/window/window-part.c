@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "store/disk/dirfd.h"
-#include "store/folder/store-private.h"
 #include "store/window/window.h"
-#include "util/array.h"
 
 /*
  * Opens and reads the segments of a window one by one. A long window would need too many

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "store/disk/dirfd.h"
-#include "store/disk/disk.h"
 #include "store/writer/session-private.h"
 #include "util/log.h"
 

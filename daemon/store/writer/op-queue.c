@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "store/disk/dirfd.h"
 #include "store/writer/session-private.h"
 #include "util/clock.h"
-#include "util/log.h"
 
 /*
  * The main thread's side: every request becomes an Op at the end of the queue, which is bounded by

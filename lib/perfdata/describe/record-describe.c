@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/describe/record-describe.h"
 
-#include <errno.h>
-
 #include "perfdata/describe/describe-row.h"
 #include "perfdata/record/record-row.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perfdata/feature/environment-feature.h"
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include "util/text.h"
 
 /*

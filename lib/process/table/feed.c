@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "process/table/table.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "process/dso.h"

@@ -7,7 +7,6 @@
 #include "profile/diff/diff-span.h"
 #include "profile/diff/significance.h"
 #include "util/array.h"
-#include "util/hash-index.h"
 
 /*
  * Each side is made into rows by the keys and the time. Their values become one text, which joins

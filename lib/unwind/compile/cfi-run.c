@@ -6,7 +6,6 @@
 #include "unwind/compile/cfi-expression.h"
 #include "unwind/compile/unwind-limit.h"
 #include "unwind/unwind-machine.h"
-#include "util/macro.h"
 
 /*
  * The instructions of "DWARF 5, 6.4.2" and the GNU ones. A state is one rule, which instructions

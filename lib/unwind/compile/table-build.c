@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "unwind/compile/unwind-limit.h"
-#include "util/macro.h"
 
 /*
  * A row with the same rule as the row before is omitted. Equal rules are kept once; if a file has
