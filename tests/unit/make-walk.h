@@ -103,3 +103,31 @@ static inline UnwindVerdict made_walk_run(MadeWalk *walk, UnwindCache *cache) {
                         .stack = {.data = (const void *)walk->words, .size = walk->n_words * 8}},
         &space, cache, &walk->chain);
 }
+
+/* An address in the middle of the code of a rule. */
+static inline uint64_t code_of(unsigned rule) {
+    return WALK_FILE + rule * WALK_RULE_SIZE + WALK_RULE_SIZE / 2;
+}
+
+static inline uint64_t stack_at(size_t word) {
+    return WALK_STACK + word * 8;
+}
+
+static inline void set_words(MadeWalk *walk, const uint64_t *words, size_t n) {
+    memcpy(walk->words, words, n * sizeof(*words));
+    walk->n_words = n;
+}
+
+#define WORDS(walk, ...)                                                                           \
+    set_words((walk), (const uint64_t[]){__VA_ARGS__},                                             \
+              sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* The chain is the ip and these addresses. */
+static inline bool is_chain(const MadeWalk *walk, const uint64_t *addresses, size_t n) {
+    return walk->chain.n == n &&
+           memcmp(walk->chain.addresses, addresses, n * sizeof(*addresses)) == 0;
+}
+
+#define CHAIN(walk, ...)                                                                           \
+    is_chain((walk), (const uint64_t[]){__VA_ARGS__},                                              \
+             sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))

@@ -14,14 +14,9 @@ enum {
     SP = 7,
     IP = 8,
     R10 = 18,
-    X19 = 19,
-    FP_ARM = 29,
-    LR_ARM = 30,
-    SP_ARM = 31,
-    PC_ARM = 32,
 };
 
-/* Rules of x86-64 and aarch64, in the order in which they lie in the file. */
+/* Rules of x86-64, in the order in which they lie in the file. */
 enum {
     LEAF,     /* CFA = sp + 8 */
     FRAME_32, /* CFA = sp + 32 */
@@ -65,34 +60,6 @@ static void init_x86(MadeWalk *walk) {
     made_walk_init(walk, EM_X86_64, rules, ARRAY_SIZE(rules));
     walk->version = 1;
 }
-
-/* An address in the middle of the code of a rule. */
-static uint64_t code_of(unsigned rule) {
-    return WALK_FILE + rule * WALK_RULE_SIZE + WALK_RULE_SIZE / 2;
-}
-
-static uint64_t stack_at(size_t word) {
-    return WALK_STACK + word * 8;
-}
-
-static void set_words(MadeWalk *walk, const uint64_t *words, size_t n) {
-    memcpy(walk->words, words, n * sizeof(*words));
-    walk->n_words = n;
-}
-
-#define WORDS(walk, ...)                                                                           \
-    set_words((walk), (const uint64_t[]){__VA_ARGS__},                                             \
-              sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
-
-/* The chain is the ip and these addresses. */
-static bool is_chain(const MadeWalk *walk, const uint64_t *addresses, size_t n) {
-    return walk->chain.n == n &&
-           memcmp(walk->chain.addresses, addresses, n * sizeof(*addresses)) == 0;
-}
-
-#define CHAIN(walk, ...)                                                                           \
-    is_chain((walk), (const uint64_t[]){__VA_ARGS__},                                              \
-             sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 /* -- by rules --------------------------------------------------------------------------------- */
 
@@ -456,106 +423,6 @@ TEST(code_without_a_table_is_cached_and_pending_code_is_not) {
         CHECK_EQ(made_walk_run(&w, &cache), first);
         CHECK_EQ(w.n_finds - n_finds, codes[i].n_finds);
     }
-}
-
-/* -- aarch64 ---------------------------------------------------------------------------------- */
-
-enum { ARM_LEAF, ARM_FRAME, ARM_END, ARM_SIGNAL, ARM_UNSAVED };
-
-static void init_arm(MadeWalk *walk) {
-    const UnwindRule rules[] = {
-        [ARM_LEAF] = {.kind = UNWIND_OFFSET, .base = SP_ARM},
-        [ARM_FRAME] = {.kind = UNWIND_OFFSET,
-                       .base = FP_ARM,
-                       .offset = 32,
-                       .saved = {unwind_saved_at_cfa(-24), unwind_saved_at_cfa(-32)}},
-        [ARM_END] = {.kind = UNWIND_END},
-        [ARM_SIGNAL] = {.kind = UNWIND_SIGNAL},
-        [ARM_UNSAVED] = {.kind = UNWIND_OFFSET, .base = SP_ARM, .offset = 16},
-    };
-
-    made_walk_init(walk, EM_AARCH64, rules, ARRAY_SIZE(rules));
-}
-
-TEST(the_caller_of_an_aarch64_leaf_is_in_the_link_register) {
-    _cleanup_(made_walk_done) MadeWalk w;
-
-    init_arm(&w);
-    w.registers[PC_ARM] = code_of(ARM_LEAF);
-    /* A return address may be signed in its upper bits. */
-    w.registers[LR_ARM] = code_of(ARM_FRAME) | 0x2aULL << 48;
-    w.registers[FP_ARM] = stack_at(2);
-    WORDS(&w, 0, 0, 0, code_of(ARM_END) | 0x55ULL << 55);
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
-    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_FRAME), code_of(ARM_END)));
-}
-
-TEST(link_register_is_not_used_twice) {
-    _cleanup_(made_walk_done) MadeWalk w;
-
-    init_arm(&w);
-    w.registers[PC_ARM] = code_of(ARM_LEAF);
-    w.registers[LR_ARM] = code_of(ARM_UNSAVED);
-    w.registers[FP_ARM] = 0x77;
-    WORDS(&w, 0, 0, 0, 0);
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
-    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_UNSAVED)));
-}
-
-TEST(a_signal_frame_of_aarch64_restores_all_registers) {
-    const UnwindMachine *arm = unwind_machine(EM_AARCH64);
-    _cleanup_(made_walk_done) MadeWalk w;
-
-    init_arm(&w);
-    w.registers[PC_ARM] = code_of(ARM_LEAF);
-    w.registers[LR_ARM] = code_of(ARM_SIGNAL);
-    w.words[arm->in_signal[PC_ARM] / 8] = WALK_FILE + ARM_LEAF * WALK_RULE_SIZE;
-    w.words[arm->in_signal[SP_ARM] / 8] = stack_at(100);
-    w.words[arm->in_signal[LR_ARM] / 8] = code_of(ARM_FRAME);
-    w.words[arm->in_signal[FP_ARM] / 8] = stack_at(100);
-    w.words[101] = code_of(ARM_END);
-    w.n_words = 110;
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
-    CHECK(CHAIN(&w, code_of(ARM_LEAF), code_of(ARM_SIGNAL), WALK_FILE + ARM_LEAF * WALK_RULE_SIZE,
-                code_of(ARM_FRAME), code_of(ARM_END)));
-}
-
-TEST(a_signal_frame_of_aarch64_is_recognised_without_a_rule) {
-    const UnwindMachine *arm = unwind_machine(EM_AARCH64);
-    uint64_t restorer = WALK_FILE + 0x8000, interrupted = WALK_FILE + ARM_LEAF * WALK_RULE_SIZE;
-    _cleanup_(made_walk_done) MadeWalk w;
-
-    init_arm(&w);
-    w.registers[PC_ARM] = code_of(ARM_LEAF);
-    w.registers[LR_ARM] = restorer;
-    w.registers[FP_ARM] = stack_at(90);
-    w.words[90] = w.words[arm->in_signal[FP_ARM] / 8] = stack_at(100);
-    w.words[91] = w.words[arm->in_signal[LR_ARM] / 8] = code_of(ARM_FRAME);
-    w.words[arm->in_signal[PC_ARM] / 8] = interrupted;
-    w.words[arm->in_signal[SP_ARM] / 8] = stack_at(100);
-    w.words[101] = code_of(ARM_END);
-    w.n_words = 110;
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
-    CHECK(
-        CHAIN(&w, code_of(ARM_LEAF), restorer, interrupted, code_of(ARM_FRAME), code_of(ARM_END)));
-    /* Another record of a frame is one of an ordinary function. */
-    w.words[91] = code_of(ARM_END);
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
-    CHECK(CHAIN(&w, code_of(ARM_LEAF), restorer, code_of(ARM_END)));
-}
-
-TEST(frame_pointers_of_aarch64_do_not_restore_the_sp) {
-    _cleanup_(made_walk_done) MadeWalk w;
-
-    init_arm(&w);
-    w.registers[PC_ARM] = WALK_ANONYMOUS;
-    w.registers[FP_ARM] = stack_at(1);
-    /* Behind it a rule by the frame pointer holds, one by the sp does not. */
-    WORDS(&w, 0, stack_at(4), code_of(ARM_FRAME), 0, 0, code_of(ARM_END));
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
-    CHECK(CHAIN(&w, WALK_ANONYMOUS, code_of(ARM_FRAME), code_of(ARM_END)));
-    WORDS(&w, 0, 0x77, code_of(ARM_UNSAVED), 0, 0, 0);
-    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_NO_RULE);
 }
 
 /* -- this very program ------------------------------------------------------------------------ */
