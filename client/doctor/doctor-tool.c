@@ -34,18 +34,18 @@ __attribute__((noreturn)) static void run_tool(char *const argv[], int to) {
 }
 
 /* Reads until the end or a timeout; returns the number of bytes. */
-static size_t doctor_tool_read_all(int fd, char *ret, size_t size) {
+static size_t doctor_tool_read_all(int fd, char ret[SAID_MAX]) {
     uint64_t end = clock_monotonic_ns() + WAIT_MS * 1000000ULL;
     size_t n = 0;
 
-    while (n < size - 1) {
+    while (n < SAID_MAX - 1) {
         uint64_t now = clock_monotonic_ns();
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t k;
 
         if (now >= end || poll(&p, 1, (int)((end - now) / 1000000 + 1)) <= 0)
             break;
-        k = read(fd, ret + n, size - 1 - n);
+        k = read(fd, ret + n, SAID_MAX - 1 - n);
         if (k <= 0)
             break;
         n += (size_t)k;
@@ -55,7 +55,7 @@ static size_t doctor_tool_read_all(int fd, char *ret, size_t size) {
 }
 
 /* Returns the output of a tool; -ENOENT: it is not installed. */
-static int doctor_tool_ask(char *const argv[], char *ret, size_t size) {
+static int doctor_tool_ask(char *const argv[], char ret[SAID_MAX]) {
     int fds[2], status = 0;
     pid_t pid;
 
@@ -66,7 +66,7 @@ static int doctor_tool_ask(char *const argv[], char *ret, size_t size) {
         run_tool(argv, fds[1]);
     (void)close(fds[1]);
     if (pid > 0) {
-        (void)doctor_tool_read_all(fds[0], ret, size);
+        (void)doctor_tool_read_all(fds[0], ret);
         (void)kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
@@ -125,9 +125,8 @@ void doctor_perf(Doctor *d) {
         d->failed = true;
         return;
     }
-    r = doctor_tool_ask((char *[]){"perf", "--version", NULL}, version, SAID_MAX);
+    r = doctor_tool_ask((char *[]){"perf", "--version", NULL}, version);
     if (r == 0)
-        (void)doctor_tool_ask((char *[]){"perf", "version", "--build-options", NULL}, options,
-                              SAID_MAX);
+        (void)doctor_tool_ask((char *[]){"perf", "version", "--build-options", NULL}, options);
     doctor_judge_perf(d, r == 0 ? version : NULL, options);
 }

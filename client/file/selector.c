@@ -280,23 +280,13 @@ static bool selector_find_absent_cpu(const Selector *s, PdReader *reader, uint32
     return false;
 }
 
-static void selector_put_near(Buffer *out, const NearNames *near) {
-    text_putc(out, '.');
-    for (size_t i = 0; i < near->n; i++) {
-        text_puts(out, i == 0 ? " Did you mean '" : i + 1 < near->n ? ", '" : " or '");
-        text_escape_str(out, near->names[i].name);
-        text_putc(out, '\'');
-    }
-    text_puts(out, near->n > 0 ? "?" : "");
-}
-
 void selector_put_mismatch(const Selector *s, Buffer *out) {
     _cleanup_(buffer_done) Buffer choice = {};
     const NearNames *near = mismatch_describe(&s->mismatch, &s->selection, &choice);
 
     text_puts(out, "match ");
     buffer_append(out, choice.data, choice.size);
-    selector_put_near(out, near);
+    near_put_question(near, out);
 }
 
 int selector_verdict(const Selector *s, PdReader *reader, const char *path, const char *kind) {

@@ -122,13 +122,7 @@ static void view_frame_put_near(Buffer *out, const NearNames *near) {
         text_puts(out, "' is there as a caller, or together with none of the others.");
         return;
     }
-    text_putc(out, '.');
-    for (size_t i = 0; i < near->n; i++) {
-        text_puts(out, i == 0 ? " Did you mean '" : i + 1 < near->n ? ", '" : " or '");
-        text_escape_str(out, near->names[i].name);
-        text_putc(out, '\'');
-    }
-    text_puts(out, near->n > 0 ? "?" : "");
+    near_put_question(near, out);
 }
 
 int view_frame_complain(ViewWork *work, char **files) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine/engine-request.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -183,4 +184,24 @@ void engine_series_name(const EngineRequest *request, const Series *series, Buff
         engine_put_name(text_set_get(profile->texts, profile->events[series->event].name), out);
     else
         text_puts(out, "process_cpu");
+}
+
+int engine_put_labels(const EngineRequest *request, const Series *series, EnginePutLabel put,
+                      Buffer *body) {
+    _cleanup_(buffer_done) Buffer value = {};
+
+    engine_series_name(request, series, &value);
+    put("__name__", buffer_bytes(&value), body);
+    for (size_t i = 0; i < series->labels.n; i++) {
+        const Label *label = &series->labels.list[i];
+
+        if (!engine_label_is_sent(label))
+            continue;
+        if (buffer_error(&value))
+            return -ENOMEM;
+        buffer_clear(&value);
+        engine_label_value(label->value, &value);
+        put(label->name, buffer_bytes(&value), body);
+    }
+    return buffer_error(&value);
 }

@@ -50,5 +50,10 @@ uint64_t engine_folded(const PprofPart *parts, size_t n);
 bool engine_label_is_sent(const Label *label);
 /* Appends the value in UTF-8. */
 void engine_label_value(const char *value, Buffer *out);
+/* Appends one label. */
+typedef void (*EnginePutLabel)(const char *name, Bytes value, Buffer *body);
+/* Appends "__name__" with the name of the series, then each label that is sent. */
+int engine_put_labels(const EngineRequest *request, const Series *series, EnginePutLabel put,
+                      Buffer *body);
 /* Appends the name of a series, [a-zA-Z_][a-zA-Z0-9_]*: its label "__name__", else by its event. */
 void engine_series_name(const EngineRequest *request, const Series *series, Buffer *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
+#include <string.h>
 
 #include "encode/base64.h"
 #include "encode/gzip-pack.h"
@@ -23,32 +23,12 @@ static void parca_put_string(Bytes text, Buffer *body) {
     text_putc(body, '"');
 }
 
-static void parca_put_label(const char *name, const Buffer *value, Buffer *body) {
-    text_puts(body, "{\"name\":\"");
+static void parca_put_label(const char *name, Bytes value, Buffer *body) {
+    text_puts(body, strcmp(name, "__name__") == 0 ? "{\"name\":\"" : ",{\"name\":\"");
     text_puts(body, name);
     text_puts(body, "\",\"value\":");
-    parca_put_string(buffer_bytes(value), body);
+    parca_put_string(value, body);
     text_putc(body, '}');
-}
-
-static int parca_put_labels(const EngineRequest *request, const Series *series, Buffer *body) {
-    _cleanup_(buffer_done) Buffer value = {};
-
-    engine_series_name(request, series, &value);
-    parca_put_label("__name__", &value, body);
-    for (size_t i = 0; i < series->labels.n; i++) {
-        const Label *label = &series->labels.list[i];
-
-        if (!engine_label_is_sent(label))
-            continue;
-        buffer_clear(&value);
-        engine_label_value(label->value, &value);
-        text_putc(body, ',');
-        parca_put_label(label->name, &value, body);
-        if (buffer_error(&value))
-            return -ENOMEM;
-    }
-    return buffer_error(&value);
 }
 
 static int parca_put(const EngineRequest *request, size_t series, const PprofPart *parts,
@@ -58,7 +38,7 @@ static int parca_put(const EngineRequest *request, size_t series, const PprofPar
 
     text_puts(body, body->size > 0 ? ",{\"labels\":{\"labels\":["
                                    : "{\"series\":[{\"labels\":{\"labels\":[");
-    r = parca_put_labels(request, &request->input->series->items[series], body);
+    r = engine_put_labels(request, &request->input->series->items[series], parca_put_label, body);
     text_puts(body, "]},\"samples\":[");
     for (size_t i = 0; i < n_parts && r == 0; i++) {
         buffer_clear(&profile);

@@ -19,37 +19,19 @@ enum {
     SAMPLE_PROFILE = 1,
 };
 
-static void pyroscope_put_label(const char *name, const Buffer *value, Buffer *body) {
+static void pyroscope_put_label(const char *name, Bytes value, Buffer *body) {
     size_t begun = protobuf_begin(body, SERIES_LABEL);
 
     protobuf_str(body, LABEL_NAME, name);
-    protobuf_bytes(body, LABEL_VALUE, buffer_bytes(value));
+    protobuf_bytes(body, LABEL_VALUE, value);
     protobuf_end(body, begun);
-}
-
-static int pyroscope_put_labels(const EngineRequest *request, const Series *series, Buffer *body) {
-    _cleanup_(buffer_done) Buffer value = {};
-
-    engine_series_name(request, series, &value);
-    pyroscope_put_label("__name__", &value, body);
-    for (size_t i = 0; i < series->labels.n; i++) {
-        const Label *label = &series->labels.list[i];
-
-        if (!engine_label_is_sent(label))
-            continue;
-        buffer_clear(&value);
-        engine_label_value(label->value, &value);
-        pyroscope_put_label(label->name, &value, body);
-        if (buffer_error(&value))
-            return -ENOMEM;
-    }
-    return buffer_error(&value);
 }
 
 static int pyroscope_put(const EngineRequest *request, size_t series, const PprofPart *parts,
                          size_t n_parts, void *userdata, Buffer *body) {
     size_t begun = protobuf_begin(body, PUSH_SERIES), sample, profile;
-    int r = pyroscope_put_labels(request, &request->input->series->items[series], body);
+    int r = engine_put_labels(request, &request->input->series->items[series], pyroscope_put_label,
+                              body);
 
     for (size_t i = 0; i < n_parts && r == 0; i++) {
         sample = protobuf_begin(body, SERIES_SAMPLE);

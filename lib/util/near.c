@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/macro.h"
+#include "util/text.h"
 
 /*
  * The usual edit distance, in which two swapped neighbours are one typo. Three rows of its table
@@ -76,4 +77,14 @@ void near_offer(NearNames *near, const char *name, unsigned distance) {
     memmove(&near->names[at + 1], &near->names[at], (near->n - at - 1) * sizeof(near->names[0]));
     memcpy(near->names[at].name, name, strlen(name) + 1);
     near->names[at].distance = distance;
+}
+
+void near_put_question(const NearNames *near, Buffer *out) {
+    text_putc(out, '.');
+    for (size_t i = 0; i < near->n; i++) {
+        text_puts(out, i == 0 ? " Did you mean '" : i + 1 < near->n ? ", '" : " or '");
+        text_escape_str(out, near->names[i].name);
+        text_putc(out, '\'');
+    }
+    text_puts(out, near->n > 0 ? "?" : "");
 }

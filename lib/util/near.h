@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "util/buffer.h"
+
 enum {
     NEAR_NAME_MAX = 256, /* includes the NUL; longer names are never offered */
     NEAR_NAMES_MAX = 3,
@@ -28,3 +30,5 @@ unsigned near_distance(const char *a, const char *b);
 unsigned near_distance_within(const char *a, const char *b, unsigned typos_max);
 /* Keeps the name if it is among the most similar ones. NEAR_FAR: it is not kept. */
 void near_offer(NearNames *near, const char *name, unsigned distance);
+/* Ends a sentence and asks whether one of the names was meant, if there are any. */
+void near_put_question(const NearNames *near, Buffer *out);

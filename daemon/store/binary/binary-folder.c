@@ -105,28 +105,18 @@ static int binary_folder_copy(int from, int to, uint64_t bytes) {
 }
 
 int binary_folder_write(BinaryStore *b, int folder, const char *file, int from, uint64_t bytes) {
-    char scratch[BINARY_NAME_MAX + 16];
-    _cleanup_close_ int fd = -1;
+    char scratch[DIRFD_SCRATCH_MAX];
+    _cleanup_close_ int fd = dirfd_begin_file(folder, file, scratch);
     int r;
 
-    disk_touch(__func__);
-    snprintf(scratch, sizeof(scratch), ".%s" DIRFD_SCRATCH, file);
-    if (unlinkat(folder, scratch, 0) < 0 && errno != ENOENT)
-        return -errno;
-    fd = openat(folder, scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                DIRFD_FILE_MODE);
     if (fd < 0)
-        return -errno;
+        return fd;
     r = binary_folder_copy(from, fd, bytes);
     if (r == 0 && fdatasync(fd) < 0)
         r = -errno;
     if (r == 0)
         seal_give(&b->store->seal, fd, file, false);
-    if (r == 0 && renameat(folder, scratch, folder, file) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlinkat(folder, scratch, 0);
-    return r;
+    return dirfd_end_file(folder, file, scratch, r);
 }
 
 int binary_folder_remove(BinaryStore *b, const BinaryEntry *entry) {

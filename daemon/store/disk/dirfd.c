@@ -65,28 +65,39 @@ int dirfd_read(int folder, const char *name, size_t max, Buffer *ret) {
     return fd < 0 ? fd : dirfd_read_fd(fd, max, ret);
 }
 
-int dirfd_write(int folder, const char *name, Bytes bytes) {
-    _cleanup_close_ int fd = -1;
-    char scratch[256];
-    int r;
+int dirfd_begin_file(int folder, const char *name, char ret_scratch[DIRFD_SCRATCH_MAX]) {
+    int fd;
 
     disk_touch(__func__);
-    if ((size_t)snprintf(scratch, sizeof(scratch), ".%s" DIRFD_SCRATCH, name) >= sizeof(scratch))
+    if (snprintf(ret_scratch, DIRFD_SCRATCH_MAX, ".%s" DIRFD_SCRATCH, name) >= DIRFD_SCRATCH_MAX)
         return -ENAMETOOLONG;
-    if (unlinkat(folder, scratch, 0) < 0 && errno != ENOENT)
+    if (unlinkat(folder, ret_scratch, 0) < 0 && errno != ENOENT)
         return -errno;
-    fd = openat(folder, scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+    fd = openat(folder, ret_scratch, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                 DIRFD_FILE_MODE);
-    if (fd < 0)
-        return -errno;
-    r = file_write_all(fd, bytes.data, bytes.size);
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
+    return fd < 0 ? -errno : fd;
+}
+
+int dirfd_end_file(int folder, const char *name, const char *scratch, int r) {
     if (r == 0 && renameat(folder, scratch, folder, name) < 0)
         r = -errno;
     if (r < 0)
         (void)unlinkat(folder, scratch, 0);
     return r;
+}
+
+int dirfd_write(int folder, const char *name, Bytes bytes) {
+    _cleanup_close_ int fd = -1;
+    char scratch[DIRFD_SCRATCH_MAX];
+    int r;
+
+    fd = dirfd_begin_file(folder, name, scratch);
+    if (fd < 0)
+        return fd;
+    r = file_write_all(fd, bytes.data, bytes.size);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    return dirfd_end_file(folder, name, scratch, r);
 }
 
 int dirfd_open_folder(int parent, const char *name, int *ret_fd) {

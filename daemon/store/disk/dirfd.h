@@ -14,6 +14,7 @@
 #include "util/bytes.h"
 
 #define DIRFD_SCRATCH ".tmp" /* `.NAME.tmp` holds the new content while NAME is replaced */
+enum { DIRFD_SCRATCH_MAX = 256 };
 
 enum { DIRFD_FOLDER_MODE = 0750, DIRFD_FILE_MODE = 0640 };
 
@@ -24,6 +25,11 @@ int dirfd_open_file(int folder, const char *name, struct stat *ret_st);
 int dirfd_read(int folder, const char *name, size_t max, Buffer *ret);
 /* The same for an open file. */
 int dirfd_read_fd(int fd, size_t max, Buffer *ret);
+/* Opens the file that is to replace NAME; the caller writes and syncs it. */
+int dirfd_begin_file(int folder, const char *name, char ret_scratch[DIRFD_SCRATCH_MAX]);
+/* Puts it into the place of NAME, or removes it if the caller failed (r < 0). Returns r or the
+ * error. */
+int dirfd_end_file(int folder, const char *name, const char *scratch, int r);
 /* Replaces a file atomically and syncs it: afterwards it has either the new or the old content. */
 int dirfd_write(int folder, const char *name, Bytes bytes);
 

@@ -460,8 +460,8 @@ static void retention_warn_of_inodes(Store *store) {
                     store->path, free_inodes, all, keep);
 }
 
-static int retention_vacuum(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
-                            uint64_t *ret_bytes) {
+int store_vacuum_to(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
+                    uint64_t *ret_bytes) {
     uint64_t removed = 0, bytes = 0, n;
     int first = 0, r;
 
@@ -485,12 +485,7 @@ static int retention_vacuum(Store *store, const StoreLimits *limits, uint64_t *r
 int store_vacuum(Store *store) {
     uint64_t removed, bytes;
 
-    return retention_vacuum(store, NULL, &removed, &bytes);
-}
-
-int store_vacuum_to(Store *store, const StoreLimits *limits, uint64_t *ret_removed,
-                    uint64_t *ret_bytes) {
-    return retention_vacuum(store, limits, ret_removed, ret_bytes);
+    return store_vacuum_to(store, NULL, &removed, &bytes);
 }
 
 bool store_is_over(Store *store) {
