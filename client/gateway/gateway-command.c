@@ -94,7 +94,7 @@ static int gateway_print_json(Context *c, json_t *status, GatewayLife life) {
     return reply_print(c, status);
 }
 
-static int gateway_status(Context *c, const GatewaySettings *o) {
+static int gateway_command_status(Context *c, const GatewaySettings *o) {
     _cleanup_json_ json_t *status = NULL;
     _cleanup_free_ char *path = NULL;
     uint64_t now_us = figure_now_us();
@@ -120,7 +120,7 @@ static int gateway_status(Context *c, const GatewaySettings *o) {
     return gateway_exit_status(status, life, o->check);
 }
 
-static int gateway_test(const GatewaySettings *o, char *name) {
+static int gateway_command_test(const GatewaySettings *o, char *name) {
     char *arguments[7] = {(char *)GATEWAY_PROGRAM, (char *)"--test", name};
     size_t n = 3;
 
@@ -140,9 +140,9 @@ static int gateway_run(Context *c, void *settings, char **arguments) {
     const GatewaySettings *o = settings;
 
     if (strcmp(arguments[0], "status") == 0 && !arguments[1])
-        return gateway_status(c, o);
+        return gateway_command_status(c, o);
     if (strcmp(arguments[0], "test") == 0 && arguments[1])
-        return gateway_test(o, arguments[1]);
+        return gateway_command_test(o, arguments[1]);
     return complain(STATUS_USAGE,
                     "The usage is 'profctl gateway status' or 'profctl gateway test NAME'.");
 }

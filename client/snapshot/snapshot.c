@@ -12,6 +12,7 @@
 #include "client/remote/reply.h"
 #include "client/snapshot/snapshot-page.h"
 #include "protocol/value.h"
+#include "util/parse.h"
 #include "util/text.h"
 
 /*
@@ -83,13 +84,6 @@ static bool snapshot_streams(const void *settings, char **arguments) {
     return snapshot_to_stdout(settings);
 }
 
-/* The same rule as in profd. */
-static bool snapshot_name_is_valid(const char *name) {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-    return n > 0 && n <= NAME_LENGTH_MAX && !name[n] && !strchr("._-", name[0]);
-}
-
 /* A window that begins at or after its end can contain nothing. */
 static int snapshot_check_start(const SnapshotSettings *s) {
     uint64_t now = figure_now_us(), end = s->until.set ? s->until.us : s->at.set ? s->at.us : now;
@@ -107,7 +101,7 @@ static int snapshot_check_start(const SnapshotSettings *s) {
 
 /* Refuses what profd would refuse, with better messages. */
 static int snapshot_check_values(const SnapshotSettings *s) {
-    if (s->name && !snapshot_name_is_valid(s->name))
+    if (s->name && !parse_is_name(s->name, NAME_LENGTH_MAX))
         return complain(STATUS_USAGE,
                         "Invalid --name '%s': a name has letters, digits, '.', '_' and '-', at "
                         "most %d, and begins with a letter or digit.",

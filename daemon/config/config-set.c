@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "config/config-private.h"
+#include "util/parse.h"
 
 /*
  * Fills the structs: sets the defaults of the table, and keys by name. Sessions are searched
@@ -47,14 +47,7 @@ Config *config_free(Config *config) {
 }
 
 bool config_name_is_valid(const char *name) {
-    size_t n = strlen(name);
-
-    if (n == 0 || n >= CONFIG_NAME_MAX || !isalnum((unsigned char)name[0]))
-        return false;
-    for (size_t i = 1; i < n; i++)
-        if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
-            return false;
-    return true;
+    return parse_is_name(name, CONFIG_NAME_MAX - 1);
 }
 
 const SessionConfig *config_session(const Config *config, const char *name) {

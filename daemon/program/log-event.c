@@ -70,7 +70,7 @@ static const Event events[] = {
 };
 /* clang-format on */
 
-const char *event_id(const char *name) {
+const char *log_event_id(const char *name) {
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
         if (strcmp(events[i].name, name) == 0)
             return events[i].id;

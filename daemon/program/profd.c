@@ -115,7 +115,7 @@ static int profd_keep(const Options *options, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    static const JournalProgram program = {.identifier = "profd", .event_id = event_id};
+    static const JournalProgram program = {.identifier = "profd", .event_id = log_event_id};
     Options options = {.recorder = -1};
 
     if (program_options_parse(&profd_options, argc, argv, &options) < 0)

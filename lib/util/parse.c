@@ -158,3 +158,9 @@ int parse_bool(const char *text, bool *ret) {
             }
     return -EINVAL;
 }
+
+bool parse_is_name(const char *text, size_t max) {
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return n > 0 && n <= max && !text[n] && !strchr("._-", text[0]);
+}

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Values as administrators write them in systemd's files. All functions return 0, -EINVAL for an
+ * Values as administrators write them in systemd's files. The functions return 0, -EINVAL for an
  * invalid value, -ERANGE for one that is too large; the output is unchanged on failure.
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Digits at *p, which moves behind them. */
@@ -22,3 +23,6 @@ int parse_size(const char *text, uint64_t *ret_bytes);
 int parse_span(const char *text, uint64_t *ret_ns);
 /* yes, true, on, 1; no, false, off, 0. */
 int parse_bool(const char *text, bool *ret);
+/* Whether it may name a session or a snapshot: a letter or digit, then letters, digits, `.`, `_`
+ * and `-`; at most `max` bytes. */
+bool parse_is_name(const char *text, size_t max);

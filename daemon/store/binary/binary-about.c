@@ -45,7 +45,7 @@ int binary_about_write(int folder, const BinaryInfo *info) {
     int bad = codec_add_rows(json, plain, ARRAY_SIZE(plain), info), r;
 
     bad |=
-        json_object_set_new(json, "paths", codec_list(info, info->n_paths, binary_about_add_path));
+        json_object_set_new(json, "paths", codec_array(info, info->n_paths, binary_about_add_path));
     r = codec_write(bad ? NULL : json, JSON_INDENT(2), &out);
     return r < 0 ? r : dirfd_write(folder, BINARY_ABOUT, buffer_bytes(&out));
 }

@@ -130,7 +130,7 @@ int codec_take_rows(const json_t *json, const CodecRow *rows, size_t n, void *re
     return r;
 }
 
-json_t *codec_list(const void *from, size_t n, CodecAdd *add) {
+json_t *codec_array(const void *from, size_t n, CodecAdd *add) {
     json_auto_t *list = json_array();
 
     for (size_t i = 0; list && i < n; i++)

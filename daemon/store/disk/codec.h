@@ -44,7 +44,7 @@ int codec_take_rows(const json_t *json, const CodecRow *rows, size_t n, void *re
 /* An array of what add() appends for each of n items: one element or none. It returns what
  * json_array_append_new() returned. */
 typedef int CodecAdd(json_t *list, const void *from, size_t i);
-json_t *codec_list(const void *from, size_t n, CodecAdd *add);
+json_t *codec_array(const void *from, size_t n, CodecAdd *add);
 /* take() reads each of at most `max` elements. */
 typedef int CodecTake(void *ret, const json_t *element);
 int codec_take_list(const json_t *json, size_t max, void *ret, CodecTake *take);

@@ -240,7 +240,7 @@ static json_t *manifest_codec_coverage(const Manifest *m) {
     return json_pack(
         "{s:o,s:o,s:s,s:o}", "from_ns", codec_number(m->coverage.from_ns), "to_ns",
         codec_number(m->coverage.to_ns), "after", pd_gap_reason_name(m->after), "cpus",
-        codec_list(&m->coverage, PD_COVERAGE_CPUS_MAX, manifest_codec_add_covered_cpu));
+        codec_array(&m->coverage, PD_COVERAGE_CPUS_MAX, manifest_codec_add_covered_cpu));
 }
 
 static int manifest_codec_take_coverage(Manifest *m, const json_t *json) {
@@ -267,7 +267,7 @@ int manifest_encode(const Manifest *m, Buffer *out) {
 
         if (lists[i].count != SIZE_MAX)
             memcpy(&n, (const char *)m + lists[i].count, sizeof(n));
-        bad |= json_object_set_new(json, lists[i].name, codec_list(m, n, lists[i].add));
+        bad |= json_object_set_new(json, lists[i].name, codec_array(m, n, lists[i].add));
     }
     if (m->covered)
         bad |= json_object_set_new(json, "coverage", manifest_codec_coverage(m));

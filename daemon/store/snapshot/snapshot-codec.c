@@ -63,7 +63,7 @@ static json_t *snapshot_codec_coverage(const StoreCoverage *coverage) {
     return json_pack("{s:o,s:o,s:o,s:o}", "from_ns", codec_number(coverage->since_ns), "to_ns",
                      codec_number(coverage->until_ns), "recorded_ns",
                      codec_number(coverage->recorded_ns), "gaps",
-                     codec_list(coverage, coverage->n_gaps, snapshot_codec_add_gap));
+                     codec_array(coverage, coverage->n_gaps, snapshot_codec_add_gap));
 }
 
 /* Earlier versions noted no coverage. */
@@ -86,7 +86,7 @@ int snapshot_manifest_encode(const Kept *kept, Buffer *out) {
     int bad = codec_add_rows(json, plain, ARRAY_SIZE(plain), kept);
 
     bad |= json_object_set_new(json, "partial",
-                               codec_list(info, info->n_partial, snapshot_codec_add_partial));
+                               codec_array(info, info->n_partial, snapshot_codec_add_partial));
     if (info->coverage.is_known)
         bad |= json_object_set_new(json, "coverage", snapshot_codec_coverage(&info->coverage));
     return codec_write(bad ? NULL : json, JSON_INDENT(2), out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
-#include <string.h>
 
 #include "store/snapshot/snapshot-private.h"
+#include "util/parse.h"
 
 /*
  * The names of a snapshot and of its files: which names are valid, and which files belong to a
@@ -10,9 +10,7 @@
  */
 
 bool snapshot_name_is_valid(const char *name) {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-    return n > 0 && n < SNAPSHOT_NAME_MAX && name[n] == '\0' && !strchr("._-", name[0]);
+    return parse_is_name(name, SNAPSHOT_NAME_MAX - 1);
 }
 
 void snapshot_data_name(const SnapshotInfo *info, char ret[SNAPSHOT_FILE_MAX]) {
