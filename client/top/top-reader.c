@@ -235,7 +235,7 @@ static int top_reader_cut(TopReader *reader, uint64_t watermark_ns) {
     return r < 0 ? r : top_reader_begin_again(reader);
 }
 
-/* A time before there were samples is none of the user's business. */
+/* A gap before the first sample is not shown. */
 static void top_reader_note_gap(TopReader *reader) {
     pthread_mutex_lock(&reader->shared->lock);
     reader->shared->gaps += reader->shared->world.n_slices > 0;

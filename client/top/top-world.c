@@ -135,7 +135,7 @@ static int top_world_renew(TopWorld *world) {
     return 0;
 }
 
-/* The slice of a time, which is made where there is none. */
+/* Returns the slice of a time, and makes it if it does not exist yet. */
 static TopSlice *top_world_slice(TopWorld *world, uint64_t from_ns, uint64_t to_ns) {
     size_t at = world->n_slices;
 

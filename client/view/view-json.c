@@ -3,8 +3,8 @@
 #include "util/clock.h"
 
 /*
- * What the JSON of all views has in common: whether the window is complete, and what of it was not
- * recorded.
+ * What the JSON of all views has in common: whether the window is complete, and which parts of it
+ * were not recorded.
  */
 
 static void view_json_gap(Fields *f, const PdGap *gap) {

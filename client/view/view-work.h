@@ -30,8 +30,8 @@ typedef struct ViewWork {
 int view_work_begin(ViewWork *work);
 void view_work_done(ViewWork *work);
 
-/* Feeds the builder with a recording, with the window of the settings. An ExitStatus; failures were
- * reported, STATUS_PARTIAL sets is_partial and is none. */
+/* Feeds the builder with a recording, with the window of the settings. Returns an ExitStatus;
+ * failures were reported. STATUS_PARTIAL is no failure, and sets is_partial. */
 int view_file_read(ViewWork *work, const char *path);
 /* The same with what the running profd has recorded. */
 int view_live_read(ViewWork *work);

@@ -12,7 +12,7 @@
  * The kubelet has a folder /var/log/pods/NAMESPACE_POD_UID for each pod and a link
  * /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log for each container. Only these names are read.
  * A pod that is gone keeps its names while there is room, because its samples come seconds later.
- * Whoever may write into these folders chooses the names, so they are bytes like all others.
+ * Other programs may write into these folders, so the names are not trusted.
  */
 
 enum { ID_DIGITS = 64, UUID_DIGITS = 32, UUID_LENGTH = 36 };

@@ -23,9 +23,9 @@ typedef struct ListenPeer ListenPeer;
 
 /* How much a socket trusts those that connect to it. */
 typedef enum ListenTrust {
-    LISTEN_TRUSTS_RIGHTS, /* who may open it */
-    LISTEN_TRUSTS_HOST,   /* whoever is on this host, but no page in a browser */
-    LISTEN_TRUSTS_TOKEN,  /* who has the token */
+    LISTEN_TRUSTS_RIGHTS, /* those who may open it */
+    LISTEN_TRUSTS_HOST,   /* programs of this host, but no page in a browser */
+    LISTEN_TRUSTS_TOKEN,  /* those who send the token */
 } ListenTrust;
 
 typedef struct ListenPeersOptions {

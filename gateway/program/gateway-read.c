@@ -8,8 +8,8 @@
 #include "util/log.h"
 
 /*
- * The configuration as this program was told to use it: problems go to the log, each with its file
- * and line, and names of files in the runtime folder become paths.
+ * The configuration with the options of the command line: problems go to the log, each with its
+ * file and line, and names of files in the runtime folder become paths.
  */
 
 static void gateway_read_on_problem(void *userdata _unused_, const char *path, unsigned line,

@@ -13,8 +13,8 @@
 /*
  * Builds the URL and the headers of a request and sends it. libcurl signs it (Signature Version 4);
  * the hash of the body is ours, and the store compares it with what it gets. A failure that may
- * pass is repeated a few times, after 1 s, 2 s and so on, with jitter; whoever waits longer than
- * that should not hold a part of an object in memory, so the call ends then.
+ * pass is repeated a few times, after 1 s, 2 s and so on, with jitter. The call then ends, because
+ * a part of an object should not stay in memory for longer.
  */
 
 #define S3_REGION_DEFAULT "us-east-1"

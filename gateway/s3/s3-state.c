@@ -2,7 +2,6 @@
 #include "s3/s3-state.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

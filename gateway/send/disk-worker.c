@@ -8,9 +8,9 @@
 #include "util/thread.h"
 
 /*
- * Each destination has its own, so that a folder on a file system that hangs, or a disk that takes
- * a second to sync, holds up this destination and neither another one nor the loop. Jobs wait in
- * one list, and return in another one, of which an eventfd tells the loop.
+ * Each destination has a worker of its own, so that a folder on a file system that hangs, or a disk
+ * that takes a second to sync, holds up this destination and neither another one nor the loop. Jobs
+ * wait in one list and return in another one; an eventfd wakes the loop for those that returned.
  */
 
 enum { DISK_STACK_BYTES = 256 * 1024 };

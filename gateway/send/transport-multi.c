@@ -8,8 +8,8 @@
 
 /*
  * Joins libcurl's multi interface and the loop: libcurl says which sockets it waits for and when it
- * wants to be called, and the loop calls. Requests are in a list until they are done, and are told
- * so one after the other; whoever is told may start and cancel requests. Connections stay open
+ * wants to be called, and the loop calls. Requests are in a list until they are done; then their
+ * callbacks run one after the other, and may start and cancel requests. Connections stay open
  * between requests, a few for all engines together.
  */
 

@@ -2,9 +2,9 @@
 #include "source/interval-gap.h"
 
 /*
- * A gap may lie in several intervals, and one that has not ended in all that follow. A CPU that was
- * offline is none. Gaps of single CPUs count like those of all: the time was not recorded as a
- * whole.
+ * A gap may lie in several intervals; a gap that has not ended lies in all that follow. A CPU that
+ * was offline is no gap. Gaps of single CPUs count like those of all CPUs: the time was not
+ * recorded as a whole.
  */
 
 void interval_gaps_done(IntervalGaps *gaps) {

@@ -13,11 +13,11 @@
 #include "util/thread.h"
 
 /*
- * One builder keeps the state of processes, and hands a profile over at each cut. Where the stream
- * ends, it is continued at its last watermark, so that an interval is whole although profd was
- * restarted. Where it cannot be continued, or lies too far behind, what was collected is dropped
- * and the running interval begins anew: nothing is lost, because whoever misses an interval reads
- * it as a window.
+ * One builder keeps the state of processes, and hands a profile over at each cut. If the stream
+ * ends, it is continued at its last watermark, so that an interval is whole even if profd was
+ * restarted. If it cannot be continued, or lies too far behind, the collected samples are dropped
+ * and the running interval begins anew. Nothing is lost: destinations read a missing interval as a
+ * window.
  *
  * The main thread takes intervals when it likes. While it does not, no more than a few wait.
  */

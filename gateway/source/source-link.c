@@ -11,9 +11,9 @@
 #include "util/text.h"
 
 /*
- * Connects to profd and words what fails. A copy of the descriptor stays here, so that shutting the
- * socket down wakes up the thread that waits for it, whatever it is doing and whoever closes the
- * original meanwhile.
+ * Connects to profd and makes sentences of errors. A copy of the descriptor stays here, so that
+ * another thread can shut the socket down and wake up the thread that waits for it, even if the
+ * original is closed meanwhile.
  */
 
 #define LINK_TIMEOUT_NS (10 * NS_PER_SECOND)
@@ -122,7 +122,7 @@ static int source_link_failed(const SourceLink *link, int r, char ret_problem[SO
     }
 }
 
-/* The name of an error comes from whoever listens at the socket. */
+/* The name of an error comes from the process that listens at the socket. */
 static int source_link_refused(const char *error, char ret_problem[SOURCE_PROBLEM_MAX]) {
     _cleanup_(buffer_done) Buffer shown = {};
 

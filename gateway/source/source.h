@@ -4,8 +4,8 @@
 /*
  * Reads a running profd. A thread follows it and cuts the stream at multiples of the interval; a
  * second one reads windows of the past, one after the other. Both hand intervals over on the thread
- * of the loop. While profd is away the first tries again; what was recorded meanwhile is read as
- * windows by whoever needs it.
+ * of the loop. While profd is away, the first thread tries again; destinations then read what was
+ * recorded meanwhile as windows.
  */
 
 #include "interval/interval.h"

@@ -187,7 +187,7 @@ void builder_words_begin(ProfileBuilder *builder, PdSample *sample);
 void builder_words_add(ProfileBuilder *builder, PdSample *sample, uint64_t word);
 
 /* In builder-deferred.c: */
-/* 1: the sample waits for its user part; 0: it does not, and has none. */
+/* 1: the sample waits for its user part; 0: it has no user part to wait for. */
 int builder_defer(ProfileBuilder *builder, const PdRecord *record, PdSample *sample);
 /* Takes the oldest sample that waits; with `cookie` not NULL, the oldest that waits for this part
  * of the thread. False: there is none. The record is to be freed. */

@@ -16,8 +16,8 @@
 
 /*
  * The mapped file at its path comes first. If it has no .symtab, its separate debug file is looked
- * for, then the caches, then whoever else may have it; the search ends at the first file that has
- * names for all of the code, and otherwise the best of them counts.
+ * for, then the caches, then the debug servers. The search ends at the first file that has names
+ * for all of the code; if there is none, the best of the files counts.
  */
 
 /* A recording is complete that long after its last sample, if not much is idle at its end. */

@@ -5,7 +5,7 @@
 
 #include "util/bytes.h"
 
-/* What tells that a file is still the same, without reading it. */
+/* Shows whether a file is still the same, without reading it. */
 typedef struct FileIdentity {
     uint64_t device, inode, size, modified_ns;
 } FileIdentity;

@@ -3,7 +3,7 @@
 
 #include "util/text.h"
 
-/* Offsets in a file say something to whoever has the file; other code has only its address. */
+/* An offset helps those who have the file; code without a file has only its address. */
 
 const char *frame_text_fixed(FrameKind kind) {
     switch (kind) {
