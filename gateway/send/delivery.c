@@ -198,6 +198,8 @@ static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *ans
     SendVerdict verdict = send_verdict(answer);
     char sentence[256];
 
+    if (answer->is_resent)
+        delivery->settings->counters->repeated_requests++;
     if (verdict == SEND_ACCEPTED) {
         delivery_accept(delivery, answer->sent_bytes);
         return;

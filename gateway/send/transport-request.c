@@ -94,6 +94,17 @@ static size_t transport_request_on_header(char *data, size_t size, size_t n, voi
     return bytes;
 }
 
+/* libcurl repeats a request over a new connection where one that was kept open ends without an
+ * answer, and then reports the last attempt alone. */
+static int transport_request_on_debug(CURL *easy _unused_, curl_infotype type, char *data _unused_,
+                                      size_t size, void *userdata) {
+    TransportRequest *request = userdata;
+
+    if (type == CURLINFO_DATA_OUT)
+        request->sent += size;
+    return 0;
+}
+
 static int transport_request_put_header(TransportRequest *request, const char *text) {
     struct curl_slist *longer = curl_slist_append(request->headers, text);
 
@@ -175,6 +186,7 @@ static CURLcode transport_request_body(TransportRequest *request, const Transpor
     CURL *easy = request->easy;
     CURLcode r = CURLE_OK;
 
+    request->size = size;
     if (limit == 0)
         limit = REQUEST_TIMEOUT_MS;
     REQUEST_SET(r, easy, CURLOPT_CONNECTTIMEOUT_MS, (long)MIN(limit, (uint64_t)REQUEST_CONNECT_MS));
@@ -198,6 +210,9 @@ static CURLcode transport_request_callbacks(TransportRequest *request, const cha
     REQUEST_SET(r, easy, CURLOPT_WRITEDATA, request);
     REQUEST_SET(r, easy, CURLOPT_HEADERFUNCTION, transport_request_on_header);
     REQUEST_SET(r, easy, CURLOPT_HEADERDATA, request);
+    REQUEST_SET(r, easy, CURLOPT_DEBUGFUNCTION, transport_request_on_debug);
+    REQUEST_SET(r, easy, CURLOPT_DEBUGDATA, request);
+    REQUEST_SET(r, easy, CURLOPT_VERBOSE, 1L);
     REQUEST_SET(r, easy, CURLOPT_HTTPHEADER, request->headers);
     REQUEST_SET(r, easy, CURLOPT_USERAGENT, "profd-gateway/" PROFD_VERSION);
     REQUEST_SET(r, easy, CURLOPT_URL, url);
@@ -307,14 +322,14 @@ static void transport_request_explain(TransportRequest *request, CURLcode result
 
 void transport_request_finish(TransportRequest *request, CURLcode result) {
     TransportAnswer *answer = &request->answer;
-    curl_off_t sent = 0, after = 0;
+    curl_off_t after = 0;
 
     answer->data = request->body.data;
     answer->size = request->body.size;
     (void)curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &answer->status);
-    (void)curl_easy_getinfo(request->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     (void)curl_easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &after);
-    answer->sent_bytes = sent > 0 ? (uint64_t)sent : 0;
+    answer->sent_bytes = request->sent;
+    answer->is_resent = request->sent > request->size;
     if (after > 0)
         answer->retry_after_ns = MIN((uint64_t)after, UINT64_C(86400)) * NS_PER_SECOND;
     /* The verdict is in the status: an answer whose body never ends, or is cut, is one all the

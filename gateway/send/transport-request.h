@@ -17,6 +17,8 @@ struct TransportRequest {
     Buffer compressed, body; /* of the request; of the answer */
     TransportDone done;
     void *userdata;
+    size_t size;           /* of the body */
+    uint64_t sent;         /* of it, over all connections */
     size_t received;       /* bytes of headers and body */
     size_t kept;           /* of the body, in the answer */
     bool is_cut, is_ended; /* the answer was too long; its headers are complete */

@@ -17,7 +17,8 @@ typedef struct TransportAnswer {
     char etag[128];
     const uint8_t *data; /* the whole body, up to 64K; borrowed while `done` runs */
     size_t size;
-    uint64_t sent_bytes;
+    uint64_t sent_bytes; /* of the body, also of attempts of libcurl that it repeated */
+    bool is_resent;      /* libcurl sent it again, since a connection that was kept open ended */
 } TransportAnswer;
 typedef void (*TransportDone)(void *userdata, const TransportAnswer *answer);
 

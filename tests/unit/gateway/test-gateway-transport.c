@@ -25,7 +25,8 @@ static struct {
     pthread_mutex_t lock;
     char request[HEAD_MAX + 1]; /* head and body */
     size_t size;
-    unsigned redirected;
+    unsigned redirected, kept;
+    _Atomic bool is_ending;
 } server = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void say(int fd, const char *text) {
@@ -46,7 +47,11 @@ static void hold(int fd) {
 }
 
 static void answer(int fd, const char *path) {
-    if (strncmp(path, "/ok", 3) == 0)
+    if (strncmp(path, "/keep", 5) == 0) {
+        server.kept++;
+        if (!server.is_ending)
+            say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    } else if (strncmp(path, "/ok", 3) == 0)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: \"abc\"\r\n\r\nok");
     else if (strncmp(path, "/busy", 5) == 0)
         say(fd, "HTTP/1.1 429 Slow down\r\nRetry-After: 7\r\nContent-Length: 5\r\n\r\nslow\n");
@@ -71,8 +76,7 @@ static void answer(int fd, const char *path) {
 }
 
 /* The whole request, so that the connection is not reset when it is closed. */
-static void *serve(void *userdata) {
-    int fd = (int)(intptr_t)userdata;
+static bool serve_one(int fd) {
     char text[HEAD_MAX + 1] = "";
     size_t size = 0, wanted = SIZE_MAX;
     char *path, *end, *length;
@@ -96,6 +100,18 @@ static void *serve(void *userdata) {
     path = strchr(text, ' ');
     if (path)
         answer(fd, path + 1);
+    return path && strncmp(path, " /keep", 6) == 0;
+}
+
+/* A connection that is kept ends with the second request, which gets no answer. */
+static void *serve(void *userdata) {
+    int fd = (int)(intptr_t)userdata;
+
+    if (serve_one(fd)) {
+        server.is_ending = true;
+        (void)serve_one(fd);
+        server.is_ending = false;
+    }
     close(fd);
     return NULL;
 }
@@ -343,6 +359,22 @@ TEST(engine_that_hangs_is_left_after_the_timeout) {
     scene.config.timeout_ns = NS_PER_SECOND / 5;
     CHECK_OK(ask(&scene));
     CHECK_EQ(scene.answer.error, -ETIMEDOUT);
+    scene_end(&scene);
+}
+
+TEST(request_that_libcurl_sends_again_is_reported) {
+    Scene scene;
+
+    scene_begin(&scene, "/keep");
+    CHECK_OK(ask(&scene));
+    CHECK_EQ(scene.answer.status, 200);
+    CHECK(!scene.answer.is_resent);
+    CHECK_EQ(scene.answer.sent_bytes, scene.options.size);
+    CHECK_OK(ask(&scene));
+    CHECK_EQ(scene.answer.status, 200);
+    CHECK_EQ(server.kept, 3);
+    CHECK(scene.answer.is_resent);
+    CHECK_EQ(scene.answer.sent_bytes, 2 * scene.options.size);
     scene_end(&scene);
 }
 
