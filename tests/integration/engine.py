@@ -153,6 +153,8 @@ def signed_period(profile):
     return wire.signed(profile.get(6, 0))
 
 
+# What the readers raise for a body that no engine would take.
+WRONG = (Refused, IndexError, KeyError)
 PATHS = {"/push.v1.PusherService/Push": pyroscope, "/v1development/profiles": otlp}
 
 
@@ -202,9 +204,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if self.path not in PATHS:
                 self.answer(404, b"404 page not found\n")
                 return
-            engine.accept(PATHS[self.path](push, engine))
+            engine.take(PATHS[self.path], push)
             engine.over.wait(engine.delay_s)
-        except (Refused, IndexError, KeyError) as error:
+        except WRONG as error:
             engine.refusals.append(f"{type(error).__name__}: {error}")
             self.answer(400, str(error).encode(), Content_Type="text/plain")
         else:
@@ -270,6 +272,8 @@ class Engine:
             self.context.load_verify_locations(clients)
         self.fault = None
         self.delay_s = 0  # between what it does with a request and its answer
+        # Accept at once and read in read_all(): this process is slow, which is no matter of what is sent to it.
+        self.reads_later, self.unread = False, []
         self.profiles, self.refusals, self.pushes = [], [], []
         self.lock, self.over = threading.Lock(), threading.Event()
         self.sockets = set()
@@ -311,9 +315,22 @@ class Engine:
             self.pushes.append(push._replace(body=len(body)))
             return push
 
-    def accept(self, profiles):
+    def take(self, reader, push):
+        """The profiles of a request, or an exception."""
+        if self.reads_later:
+            self.unread.append((reader, push))
+            return
+        profiles = reader(push, self)
         with self.lock:
             self.profiles += profiles
+
+    def read_all(self):
+        self.reads_later = False
+        for reader, push in self.unread:
+            try:
+                self.take(reader, push)
+            except WRONG as error:
+                self.refusals.append(f"{type(error).__name__}: {error}")
 
     def taken(self):
         with self.lock:
