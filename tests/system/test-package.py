@@ -4,6 +4,7 @@
 in Debian 12 and Debian 13, from the installation through an upgrade under load to the purge."""
 
 import atexit
+import calendar
 import contextlib
 import functools
 import glob
@@ -27,9 +28,12 @@ NAMES = ("profd", "profctl", "profd-gateway")
 NEXT = "0.1.1"
 PERIOD_NS = 10**9 // 999
 SITE = "[Profd]\nFlushIntervalSec=1s\n\n[Session default]\nFrequency=999\n"
+GATEWAY = "profd-gateway.service"
+SENT = "/var/lib/profd-gateway/out"
+SEND = f"[Gateway]\nIntervalSec=1s\n\n[Send files]\nType=file\nURL={SENT}\n"
 RELEASES = {"bookworm": "debian_12", "trixie": "debian_13"}
 # What is no part of a package: what was put here, logs, and what apt and man keep of all packages.
-NOT_OURS = ("/root/packages", "/var/log/", "/var/lib/apt/", "/var/cache/")
+NOT_OURS = ("/root/packages", "/var/log/", "/var/lib/apt/", "/var/cache/apt/", "/var/cache/debconf/", "/var/cache/man/")
 
 
 @functools.cache
@@ -163,7 +167,7 @@ def put(disk, folder):
         for path in files_of(folder, f"{name}_*.deb").values():
             shutil.copy(path, disk.path("/root/packages"))
             out.append(f"/root/packages/{os.path.basename(path)}")
-    equal(len(out), 2, "packages")
+    equal(len(out), len(NAMES), "packages")
     return out
 
 
@@ -204,7 +208,7 @@ def define(name, release):
         with debian(name) as disk:
             done = disk.run(*APT, "install", *put(disk, packages()))
             check(done.returncode == 0, done.stdout + done.stderr)
-            check("2 newly installed" in done.stdout, f"more than ours is installed: {done.stdout}")
+            check(f"{len(NAMES)} newly installed" in done.stdout, f"more than ours is installed: {done.stdout}")
             for user, groups in USERS.items():
                 disk.run("useradd", "--no-create-home", "--groups", groups, user)
             with booted(disk) as machine:
@@ -227,6 +231,11 @@ def define(name, release):
                     equal(done.returncode, 4, f"status of profctl snapshot by {user} ({done.stdout}{done.stderr})")
                     check(done.stderr.strip() and not done.stdout, f"{user} is told '{done.stdout}' '{done.stderr}'")
                 a_program_that_cannot_take_over_gets_a_restart(machine)
+                # It waits for a destination that somebody names, and stays when profd goes.
+                equal(machine.run("systemctl", "is-enabled", GATEWAY).stdout.strip(), "disabled", "is-enabled of the gateway")
+                equal(machine.run("systemctl", "is-active", GATEWAY).stdout.strip(), "inactive", "is-active of the gateway")
+                machine.do(*APT, "purge", "profd")
+                equal(sorted(os.listdir(disk.path("/etc/profd"))), ["gateway.conf"], "what is left in /etc/profd")
 
     def an_upgrade_has_no_gap_and_a_purge_leaves_nothing():
         need_a_fitting_build()
@@ -240,8 +249,15 @@ def define(name, release):
                 f.write("# ours\n")
             machine.do("systemctl", "reload", UNIT)
             machine.wait_for_journal("Reloaded the configuration")
+            start_gateway(disk, machine)
             upgrade(disk, machine)
-            machine.do(*APT, "remove", *NAMES)
+            check_gateway(disk, machine)
+            machine.do(*APT, "purge", "profd-gateway")
+            equal(sorted(os.listdir(disk.path("/etc/profd"))), ["profd.conf", "profd.conf.d"], "what is left in /etc/profd")
+            left = machine.run("find", "/", "-xdev", "-name", "*profd-gateway*").stdout.split()
+            equal([path for path in left if not path.startswith(NOT_OURS)], [], "what the purge of the gateway left")
+            equal(machine.do("systemctl", "is-active", UNIT), "active", "is-active without the gateway")
+            machine.do(*APT, "remove", "profd", "profctl")
             equal(machine.run("systemctl", "is-active", UNIT).stdout.strip(), "inactive",
                   f"is-active after the removal, which the journal tells of: {machine.journal()}")
             check(not os.path.exists(disk.path("/usr/sbin/profd")), "the program is there after the removal")
@@ -249,8 +265,32 @@ def define(name, release):
             for path, words in (("profd.conf", "# ours\n"), ("profd.conf.d/50-site.conf", SITE)):
                 with open(disk.path(f"/etc/profd/{path}"), encoding="utf-8") as f:
                     check(f.read().endswith(words), f"{path} did not survive the removal")
-            machine.do(*APT, "purge", *NAMES)
+            machine.do(*APT, "purge", "profd", "profctl")
             check_purged(machine)
+
+    def sent(disk):
+        """When each interval begins that was sent, in seconds."""
+        stamps = [re.search(r"-(\d{8}T\d{6})Z\.pb\.gz$", name) for name in os.listdir(disk.path(SENT))]
+        return sorted(calendar.timegm(time.strptime(stamp[1], "%Y%m%dT%H%M%S")) for stamp in stamps if stamp)
+
+    def start_gateway(disk, machine):
+        machine.do("mkdir", "/etc/profd/gateway.conf.d")
+        disk.write("/etc/profd/gateway.conf.d/50-site.conf", SEND)
+        machine.do("install", "-d", "-o", "profd-gateway", "-g", "profd-read", "-m", "750", os.path.dirname(SENT), SENT)
+        machine.do("systemctl", "enable", "--now", GATEWAY)
+        wait_until(lambda: len(sent(disk)) >= 2, 60, "intervals before the upgrade")
+        disk.gateway = machine.show_of(GATEWAY, "MainPID")
+
+    def check_gateway(disk, machine):
+        """The upgrade has restarted it, and it went on at its position."""
+        check(machine.show_of(GATEWAY, "MainPID") not in ("0", disk.gateway), "the gateway was not restarted")
+        equal(machine.do("readlink", f"/proc/{machine.show_of(GATEWAY, 'MainPID')}/exe"), "/usr/sbin/profd-gateway", "its program")
+        done = time.time()
+        wait_until(lambda: sent(disk)[-1] > done, 60, "intervals after the upgrade")
+        seconds = sent(disk)
+        equal(seconds, list(range(seconds[0], seconds[-1] + 1)), "the intervals that were sent")
+        with open(disk.path("/etc/profd/gateway.conf.d/50-site.conf"), encoding="utf-8") as f:
+            equal(f.read(), SEND, "what the administrator has configured")
 
     def check_catalog(machine):
         """What journalctl -x tells of our entries is known."""
