@@ -233,8 +233,12 @@ void emitted_process_fill(EmittedProcess *m) {
     if (p->birth) {
         stamp = MAX(stamp, p->birth_ns);
         emission_write_born(m->emission, p, stamp);
-    } else
+    } else {
+        /* Its first sample may be older than the floor. */
+        if (m->floor_ns == m->emission->history->floor_ns)
+            stamp = MIN(stamp, m->stamp_ns);
         emission_write_state(m->emission, p, stamp);
+    }
     for (Task *t = p->tasks; t; t = t->after)
         emission_write_task(m->emission, t, stamp);
 }

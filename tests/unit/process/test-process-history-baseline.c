@@ -37,6 +37,19 @@ TEST(an_unknown_process_gets_its_state_when_it_is_read) {
     CHECK_STREQ(needs(&f, 40, 41, 250), "");
 }
 
+TEST(an_unknown_process_with_a_sample_older_than_the_floor_gets_its_state_at_that_time) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    CHECK_STREQ(needs(&f, 40, 41, 95), "");
+    CHECK_OK(history_settle(f.history, 300));
+    CHECK_OK(install(&f, 40, 210, 220, "found", 0x4000, "/bin/found"));
+    CHECK_STREQ(said(&f), "95 fork 40/40 of 1/1 anew\n"
+                          "95 comm 40/40 found\n"
+                          "95 maps 40 4000 /bin/found\n"
+                          "95 fork 40/41 of 40/40 anew\n"
+                          "95 comm 40/41 helper\n");
+}
+
 TEST(a_process_with_side_band_during_its_read_is_read_again) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
