@@ -13,8 +13,8 @@ from daemon import Daemon, session  # noqa: E402
 from workload import CPUS, LONG, need_root, run_load, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
-SECONDS, FORKS = (30, 300) if LONG else (7, 200)
-ROTATE_S = 3 if LONG else 2
+SECONDS, FORKS = (30, 300) if LONG else (10, 200)
+ROTATE_S = 3
 PERIOD_NS = 10**9 // 999
 NAMES = {"default": "file", "folder": "directory"}
 CONFIG = session(Frequency=999, RotateIntervalSec=f"{ROTATE_S}s") + \
