@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A CPU that goes off and comes back: it is sampled again within a second, and the manifest tells
-when it was not."""
+"""A CPU that goes off and comes back: it is sampled again within a second, also when it was gone for a moment only, and
+the manifest tells when it was not."""
 
 import contextlib
 import os
+import re
 import sys
 import time
 
@@ -19,6 +20,7 @@ SWITCH = f"/sys/devices/system/cpu/cpu{CPU}/online"
 ROUNDS = 5 if LONG else 1
 BACK_NS = 10**9
 OFF_S = 1.5
+KOBJECT_UEVENT = 15
 CONFIG = "".join(session(name, Frequency=999, Layout=layout) for name, layout in
                  (("default", "file"), ("folder", "directory")))
 
@@ -77,6 +79,42 @@ def a_cpu_that_comes_back_is_sampled_within_a_second():
             told = [gap for s in segments for gap in recording.manifest(s)["gaps"]
                     if gap["reason"] == "offline" and gap["cpu"] == CPU]
             check(told, f"no manifest of {name} tells: {[recording.manifest(s)['gaps'] for s in segments]}")
+
+
+def sockets_of(pid):
+    """The numbers of the sockets that the process holds."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
+            if found:
+                yield found[1]
+
+
+@test
+def the_recorder_hears_the_kernel_tell_of_cpus():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        with open(f"/proc/{daemon.recorder()}/net/netlink", encoding="ascii") as f:
+            rows = [line.split() for line in f.readlines()[1:]]
+        told = {row[9] for row in rows if int(row[1]) == KOBJECT_UEVENT and int(row[3], 16) == 1}
+        check(told & set(sockets_of(daemon.recorder())), f"the recorder has no such socket: {rows}")
+
+
+@test
+def a_cpu_that_was_gone_for_a_moment_is_sampled_again():
+    need_root()
+    with scratch() as folder, cpu_comes_back(), spinning(), Daemon(folder, config=CONFIG) as daemon:
+        time.sleep(1)
+        try:
+            switch(False)
+        except OSError as error:
+            skip(f"no CPU can be switched off here ({error.strerror})")
+        on = switch(True)
+        time.sleep(2.5)
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-500:]})")
+        after = [t for t in recording.by_cpu(recording.samples(daemon.segments("default")))[CPU] if t > on]
+        check(after and after[0] - on < BACK_NS, f"CPU {CPU} has {len(after)} samples after it came back")
+        check(after[-1] - on > 10**9, "and then no more")
 
 
 if __name__ == "__main__":

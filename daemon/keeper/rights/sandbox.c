@@ -232,16 +232,15 @@ static int sandbox_deny_family(scmp_filter_ctx filter, enum scmp_compare how, un
 }
 
 /* A rule compares an argument only once, so families between the two allowed ones are refused one
- * by one. */
-static int sandbox_deny_sockets(scmp_filter_ctx filter, bool is_keeper) {
+ * by one. The keeper listens to no messages about CPUs, but its filter is the recorder's as well.
+ */
+static int sandbox_deny_sockets(scmp_filter_ctx filter) {
     int r = sandbox_deny_family(filter, SCMP_CMP_LT, AF_UNIX);
 
     for (unsigned family = AF_UNIX + 1; r == 0 && family < AF_NETLINK; family++)
         r = sandbox_deny_family(filter, SCMP_CMP_EQ, family);
     if (r == 0)
         r = sandbox_deny_family(filter, SCMP_CMP_GT, AF_NETLINK);
-    if (r == 0 && is_keeper)
-        return sandbox_deny_family(filter, SCMP_CMP_EQ, AF_NETLINK);
     if (r == 0)
         r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
                              sandbox_compare(0, SCMP_CMP_EQ, AF_NETLINK),
@@ -262,7 +261,7 @@ static int sandbox_deny(bool is_keeper) {
     if (r == 0)
         r = sandbox_deny_namespaces(filter);
     if (r == 0)
-        r = sandbox_deny_sockets(filter, is_keeper);
+        r = sandbox_deny_sockets(filter);
     if (r == 0)
         r = seccomp_load(filter); /* also sets no_new_privs */
     seccomp_release(filter);
