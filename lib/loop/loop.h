@@ -43,9 +43,11 @@ int loop_add_deferred_handler(Loop *loop, LoopHandler handler, void *userdata, L
     loop_add_readable_handler(loop, fd, LOOP_HANDLER(on_readable), userdata, ret)
 #define loop_add_writable(loop, fd, on_writable, userdata, ret)                                    \
     loop_add_writable_handler(loop, fd, LOOP_HANDLER(on_writable), userdata, ret)
-/* Calls on_timer once in each period. */
+/* Calls on_timer once in each period, which must not be 0. All timers of a loop count from the
+ * moment when it was made, so the first period is shorter. */
 #define loop_add_timer(loop, period_ns, on_timer, userdata, ret)                                   \
     loop_add_timer_handler(loop, period_ns, LOOP_HANDLER(on_timer), userdata, ret)
+int loop_set_period(LoopSource *timer, uint64_t period_ns);
 #define loop_add_signal(loop, signal, on_signal, userdata, ret)                                    \
     loop_add_signal_handler(loop, signal, LOOP_HANDLER(on_signal), userdata, ret)
 /* Runs once for each loop_trigger() or loop_trigger_after(), after sources that are ready
