@@ -25,7 +25,7 @@
  * CPUs that come and go. An event on a CPU that went away never samples again, and the kernel does
  * not report it: its descriptor does not hang up, and enabling it does not fail. So we listen to
  * the kernel's messages about devices, which also report a CPU that was gone only for a moment, and
- * read the list of CPUs once a second for hosts and containers without such messages. The rings of
+ * read the list of CPUs every few seconds for containers without such messages. The rings of
  * a CPU that went are drained, then its events are closed; on a CPU that came side-band is opened
  * first, then the events of each session.
  *
@@ -131,6 +131,14 @@ static bool hotplug_some_lacking(const Sampler *sampler) {
     for (const SamplerSession *s = sampler->sessions; !lacking && s; s = s->next)
         lacking = hotplug_session_is_due(s);
     return lacking;
+}
+
+bool hotplug_is_settled(const Sampler *sampler) {
+    bool is_settled = !hotplug_some_gone(sampler) && !hotplug_lacks_side_band(sampler);
+
+    for (const SamplerSession *s = sampler->sessions; is_settled && s; s = s->next)
+        is_settled = !session_lacks_cpu(s, true);
+    return is_settled;
 }
 
 /* Returns the text of the kernel: usually it is compared only, because nothing has changed. */

@@ -5,6 +5,8 @@
 
 /* Whether sampler_refresh_cpus() has something to do, by messages and the list of CPUs. */
 bool hotplug_is_due(Sampler *sampler);
+/* Whether no CPU is gone or lacking. */
+bool hotplug_is_settled(const Sampler *sampler);
 /* Logs once that a session lacks CPUs. */
 void hotplug_check_partial(SamplerSession *session);
 /* Follows CPUs that came or went, and control groups that were made, removed or replaced.

@@ -2,6 +2,7 @@
 #include "capture/follow/watch.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,29 +15,54 @@
 #include "util/log.h"
 
 /*
- * What the loop calls: messages about devices, and a tick once a second that checks CPUs where
- * there are no messages, CPUs that could not be opened, and the kernel's limit on rates.
+ * What the loop calls: messages about devices, and a tick that checks CPUs where there are no
+ * messages, CPUs that could not be opened, control groups, and the kernel's limit on rates. It
+ * comes once a second, and rarely while nothing but the limit is to be checked: a wake-up costs
+ * more than a hundred samples.
  */
+
+#define TICK_NS      NS_PER_SECOND
+#define CALM_TICK_NS (5 * NS_PER_SECOND)
 
 enum {
     UEVENT_GROUP = 1,
     RATE_TICKS = 4, /* between two checks of the kernel's limit */
 };
 
+/* Whether messages tell what may change. Containers can lack them without notice. */
+static bool watch_is_calm(const Sampler *sampler) {
+    bool is_calm = sampler->uevent_fd >= 0 && hotplug_is_settled(sampler);
+
+    for (const SamplerSession *s = sampler->sessions; is_calm && s; s = s->next)
+        is_calm = !s->group.is_followed;
+    return is_calm;
+}
+
+int watch_hurry(Sampler *sampler) {
+    return sampler->tick_source ? loop_set_period(sampler->tick_source, TICK_NS) : 0;
+}
+
 static int watch_on_change(void *userdata) {
     Sampler *sampler = userdata;
+    int r;
 
-    return hotplug_is_due(sampler) ? sampler->on_cpus(sampler->watch_userdata) : 0;
+    if (!hotplug_is_due(sampler))
+        return 0;
+    r = watch_hurry(sampler);
+    return r < 0 ? r : sampler->on_cpus(sampler->watch_userdata);
 }
 
 static int watch_on_tick(void *userdata) {
     Sampler *sampler = userdata;
+    bool is_calm = watch_is_calm(sampler);
     int r;
 
     sampler->ticks++;
-    if (sampler->ticks % RATE_TICKS == 0)
+    if (is_calm || sampler->ticks % RATE_TICKS == 0)
         rate_watch(sampler);
-    r = watch_on_change(sampler);
+    r = loop_set_period(sampler->tick_source, is_calm ? CALM_TICK_NS : TICK_NS);
+    if (r == 0)
+        r = watch_on_change(sampler);
     for (SamplerSession *s = sampler->sessions; s; s = s->next)
         hotplug_check_partial(s);
     return r;
@@ -59,11 +85,27 @@ static int watch_set(const RingSet *set) {
     return r;
 }
 
+/* Of all devices only CPUs, and blocks of memory, go "offline@" and "online@". Others would wake
+ * the thread for nothing, and on some hosts they come and go all the time. */
+static int watch_ignore_others(int fd) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6f66666c /* offl */, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6f6e6c69 /* onli */, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    const struct sock_fprog program = {.len = ARRAY_SIZE(code), .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
 static int watch_listen_to_uevents(Sampler *sampler) {
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = UEVENT_GROUP};
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+    if (fd < 0 || watch_ignore_others(fd) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
         log_debug("The kernel sends no messages about devices here, reading the list of CPUs each "
                   "second");
         closep(&fd);
@@ -87,7 +129,7 @@ int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallba
     for (SamplerSession *s = sampler->sessions; r == 0 && s; s = s->next)
         r = watch_set(&s->rings);
     if (r == 0)
-        r = loop_add_timer(loop, NS_PER_SECOND, watch_on_tick, sampler, &sampler->tick_source);
+        r = loop_add_timer(loop, TICK_NS, watch_on_tick, sampler, &sampler->tick_source);
     if (r == 0)
         r = group_watch_begin(sampler, watch_on_change);
     return r == 0 ? watch_listen_to_uevents(sampler) : r;

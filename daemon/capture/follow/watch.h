@@ -7,6 +7,8 @@
  * and no sweep emptied it meanwhile. on_cpus: call sampler_refresh_cpus(). */
 int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallback on_cpus,
                   void *userdata);
+/* A session is new: looks often again, until all CPUs and groups are there. */
+int watch_hurry(Sampler *sampler);
 /* Ends all watching. */
 void watch_done(Sampler *sampler);
 /* Whether the processes or threads of the session have ended, and all that they started. */

@@ -11,6 +11,7 @@
 #include "capture/follow/group.h"
 #include "capture/follow/rate.h"
 #include "capture/follow/watch-ring.h"
+#include "capture/follow/watch.h"
 #include "capture/open/adopt.h"
 #include "capture/open/arena-memory.h"
 #include "capture/open/event-table.h"
@@ -318,5 +319,5 @@ int sampler_session_join(SamplerSession *session) {
     if (session->rings.ops->inherits && sampler->on_follow)
         (void)sampler->on_follow(sampler->follow_userdata);
     data_update(sampler);
-    return 0;
+    return watch_hurry(sampler);
 }
