@@ -243,6 +243,7 @@ static int method_snapshot_make_is_written(Job *job) {
     if (job->session_ns != entry->since_real_ns)
         job->sweep = 0;
     job->session_ns = entry->since_real_ns;
+    session_listen(entry->session);
     totals = session_totals(entry->session);
     if (job->swept_ns == 0 && job->daemon->sweep.completed_ns >= job->end_ns)
         job->swept_ns = job->daemon->sweep.completed_ns;

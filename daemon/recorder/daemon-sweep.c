@@ -211,11 +211,12 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
 }
 
 static int daemon_sweep_end_sessions(Daemon *daemon, const ClockAnchor *clock) {
+    bool listens = daemon->followers && follower_list_count(daemon->followers) > 0;
     SessionEntry *entry;
     int r = 0;
 
     for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
-        r = session_end_sweep(entry->session, daemon->sweep.side_band_ns, clock);
+        r = session_end_sweep(entry->session, daemon->sweep.side_band_ns, clock, listens);
     return r;
 }
 
@@ -273,12 +274,17 @@ static int daemon_sweep_advance_sessions(Daemon *daemon) {
     return r < 0 ? r : daemon_sweep_soon(daemon);
 }
 
-int daemon_check_writers(Daemon *daemon) {
+static void daemon_sweep_give_back(Daemon *daemon) {
     SessionEntry *entry;
-    int r = 0;
 
     for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
         session_give_back(entry->session);
+}
+
+int daemon_check_writers(Daemon *daemon) {
+    int r = 0;
+
+    daemon_sweep_give_back(daemon);
     daemon_sweep_publish_rotations(daemon);
     r = session_table_stop_ended(daemon->sessions);
     if (r == 0 && session_table_is_changing(daemon->sessions))
@@ -327,6 +333,7 @@ static int daemon_sweep_slice(Daemon *daemon) {
         return 0;
     if (!sampler_is_sweeping(daemon->sampler)) {
         daemon->sweep.begin_ns = clock_monotonic_ns();
+        daemon_sweep_give_back(daemon);
         r = daemon_begin_segments(daemon);
     }
     if (r == 0)
@@ -422,14 +429,11 @@ int daemon_end_sweep(Daemon *daemon) {
 /* While profd stops, no session samples any more and there is nothing to sweep. */
 void daemon_sweep_meanwhile(void *userdata) {
     Daemon *daemon = userdata;
-    SessionEntry *entry;
 
     notify_feed(daemon->notify);
     if (daemon->stopping || !daemon->store || !tracker_knows_kernel(daemon->tracker) ||
         clock_monotonic_ns() - daemon->sweep.begin_ns < SWEEP_GAP_NS)
         return;
-    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
-        session_give_back(entry->session);
     daemon->waits_for_keeper = true;
     /* A failure here repeats in the next sweep, which handles it. */
     (void)daemon_sweep_all(daemon);

@@ -277,7 +277,11 @@ static void session_run_share_stacks(Session *session, uint64_t now_ns) {
     stack_share_add(&session->share, now_ns, whole, all);
 }
 
-int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock) {
+void session_listen(Session *session) {
+    store_session_listen(session->store, session->sweep);
+}
+
+int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock, bool listens) {
     bool round;
     int r;
 
@@ -294,6 +298,9 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
     session->sweep++;
     sampler_note_sweep(session->sampler, session->sweep);
     arena_note_sweep(&session->arena, session->sweep);
+    /* The next sweep gives back what holds little. */
+    if (listens || sampler_holds_much(session->sampler) || arena_holds_much(&session->arena))
+        session_listen(session);
     if (r == 0)
         r = store_session_end_sweep(session->store, session->sweep, round, clock);
     return r;

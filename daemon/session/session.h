@@ -82,7 +82,9 @@ int session_take(Session *session, const Batch *batch);
 int session_take_left(Session *session);
 /* Call it when the sweep that began at start_ns is complete, also in the history. Queues what was
  * gathered. */
-int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock);
+int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *clock, bool listens);
+/* Has the daemon woken up when the sweeps that have ended are written. */
+void session_listen(Session *session);
 /* Gives the space of written samples back to the kernel; call it before a sweep. */
 void session_give_back(Session *session);
 int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uint64_t time_ns);

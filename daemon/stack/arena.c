@@ -27,7 +27,10 @@
 
 #define FILLER UINT32_MAX /* instead of a CPU */
 
-enum { KEPT_BYTES = 1 << 20 /* of an empty arena */ };
+enum {
+    KEPT_BYTES = 1 << 20, /* of an empty arena */
+    MUCH_SHARE = 4,
+};
 
 /* The beginning of the memory. */
 typedef struct ArenaHeader {
@@ -66,6 +69,12 @@ void arena_init(Arena *arena, void *memory, size_t size) {
 
 bool arena_is_empty(const Arena *arena) {
     return arena->begin == arena->end;
+}
+
+bool arena_holds_much(const Arena *arena) {
+    uint64_t used = arena->end - arena->begin;
+
+    return (arena->end < arena->begin ? used + arena->size : used) > arena->size / MUCH_SHARE;
 }
 
 /* Reads the entry at *at and moves *at behind it. Fillers have no records. */

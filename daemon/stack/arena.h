@@ -32,6 +32,8 @@ void arena_init(Arena *arena, void *memory, size_t size);
  * empty one begins. */
 int arena_adopt(Arena *arena, void *memory, size_t size);
 bool arena_is_empty(const Arena *arena);
+/* Whether what is not written yet fills much of it. */
+bool arena_holds_much(const Arena *arena);
 
 typedef int (*ArenaReader)(void *userdata, unsigned cpu, Bytes records);
 /* Calls fn for each entry, oldest first, until fn fails. The records are whole and valid until they

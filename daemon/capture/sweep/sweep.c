@@ -26,6 +26,7 @@
 enum {
     SIDE_BAND_MARKS = 2 * RING_MARKS,
     PACE_NS = 20000000,
+    MUCH_SHARE = 4, /* of a ring: less than what starts a sweep, and half of what may be kept */
 };
 
 static const char *sweep_ring_owner(const CpuRing *ring) {
@@ -306,4 +307,15 @@ void sampler_written(SamplerSession *session, uint64_t sweep) {
         sweep_give_back(ring, ring->marks[n - 1]);
         memmove(ring->marks, ring->marks + n, session->n_sweeps * sizeof(*ring->marks));
     }
+}
+
+bool sampler_holds_much(const SamplerSession *session) {
+    bool holds = false;
+
+    for (size_t i = 0; !holds && i < session->rings.n; i++) {
+        const CpuRing *ring = session->rings.rings[i];
+
+        holds = ring->taken - ring_tail(&ring->ring) > ring->ring.size / MUCH_SHARE;
+    }
+    return holds;
 }

@@ -18,3 +18,5 @@ bool sampler_is_sweeping(const Sampler *sampler);
  * sampler_note_sweep()) is written: gives its room back to the kernel. */
 void sampler_note_sweep(SamplerSession *session, uint64_t sweep);
 void sampler_written(SamplerSession *session, uint64_t sweep);
+/* Whether what was taken and is not written yet fills much of some ring. */
+bool sampler_holds_much(const SamplerSession *session);

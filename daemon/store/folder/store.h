@@ -34,7 +34,7 @@ typedef struct StoreOptions {
     const Config *config; /* budgets; copied */
     StoreMemory memory;
     SealFunction seal; /* NULL: files keep their owner */
-    /* Called on a writer thread when a sweep was written (see store_session_written()) or a segment
+    /* Called on a writer thread when a sweep was written (see store_session_listen()) or a segment
      * was finished; may be NULL. */
     void (*on_written)(void *userdata);
     void *userdata;

@@ -288,10 +288,10 @@ static int op_end_sweep(StoreSession *s, Op *op) {
         pthread_mutex_unlock(&s->mutex);
     }
     if (r == 0)
-        atomic_store_explicit(&s->written, op->sweep, memory_order_release);
+        atomic_store(&s->written, op->sweep);
     else
         op_want_rotation(s, true);
-    if (r == 0)
+    if (r == 0 && atomic_load(&s->listened) >= op->sweep)
         op_tell_owner(s);
     if (op_is_gone(s->segment)) {
         op_regain_ground(s, op);

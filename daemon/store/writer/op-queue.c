@@ -210,8 +210,13 @@ void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_
     session->leave_ns = at_ns;
 }
 
+/* The writer stores `written` and then loads `listened`, so one of both sides sees the other. */
+void store_session_listen(StoreSession *session, uint64_t sweep) {
+    atomic_store(&session->listened, sweep);
+}
+
 uint64_t store_session_written(const StoreSession *session) {
-    return atomic_load_explicit(&session->written, memory_order_acquire);
+    return atomic_load(&session->written);
 }
 
 static bool op_queue_session_same_loss(const SegmentFacts *a, const SegmentFacts *b) {

@@ -76,7 +76,7 @@ struct StoreSession {
     uint64_t n_done;
     uint64_t waits_since_ns; /* CLOCK_MONOTONIC; since when `first` waits */
     StoreSessionCounts counts;
-    _Atomic uint64_t written;
+    _Atomic uint64_t written, listened; /* sweeps: the last one written, the last one to tell of */
     SegmentView view;
 
     /* The main thread's fields. */

@@ -56,6 +56,9 @@ void store_session_note_floor(StoreSession *session, uint64_t floor_ns);
 void store_session_cover(StoreSession *session, uint64_t to_ns);
 /* Notes that recording stops at at_ns for this reason; call it before store_session_end(). */
 void store_session_leave(StoreSession *session, PdGapReason reason, uint64_t at_ns);
+/* Wants on_written called when this sweep is written; without that it is not, to spare a wake-up.
+ * Call it before the sweep is queued, or before store_session_written(). */
+void store_session_listen(StoreSession *session, uint64_t sweep);
 /* The latest sweep that is written completely (passed to the kernel, so it survives our death). */
 uint64_t store_session_written(const StoreSession *session);
 int store_session_note(StoreSession *session, const SegmentFacts *facts);

@@ -143,6 +143,24 @@ TEST(samples_during_a_sweep_wait_for_the_next_one) {
 
 /* -- giving back -- */
 
+TEST(a_ring_holds_much_long_before_its_fill_starts_a_sweep) {
+    SessionConfig config = clock_config("default", 4999);
+    CpuRing *ring;
+    FIXTURE(f, config);
+
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(wait_for_bytes(f.session, 1000));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(!sampler_holds_much(f.session));
+    ring = fullest(f.session);
+    CHECK(wait_for_bytes(f.session, ring->ring.size / 16 * 5));
+    CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));
+    CHECK(sampler_holds_much(f.session));
+    sampler_note_sweep(f.session, 1);
+    sampler_written(f.session, 1);
+    CHECK(!sampler_holds_much(f.session));
+}
+
 TEST(space_is_given_back_when_samples_are_written) {
     SessionConfig config = clock_config("default", 999);
     CpuRing *ring;

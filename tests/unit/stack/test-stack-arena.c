@@ -106,6 +106,26 @@ TEST(records_lie_in_order_until_their_sweep_is_written) {
     munmap(memory, SIZE);
 }
 
+TEST(an_arena_holds_much_from_a_quarter_on_also_where_it_wraps) {
+    uint8_t *memory = map_memory(SIZE);
+    uint64_t n = 0;
+    Arena arena;
+
+    arena_init(&arena, memory, SIZE);
+    CHECK(append(&arena, 1, 64, n++));
+    CHECK(!arena_holds_much(&arena));
+    for (unsigned sweep = 1; arena.end >= arena.begin; sweep++) {
+        arena_note_sweep(&arena, sweep);
+        CHECK(append(&arena, 1, 64, n++));
+        arena_written(&arena, sweep);
+        CHECK(!arena_holds_much(&arena));
+    }
+    while (append(&arena, 1, 64, n++))
+        ;
+    CHECK(arena_holds_much(&arena));
+    munmap(memory, SIZE);
+}
+
 TEST(a_reader_that_fails_ends_the_walk) {
     uint8_t *memory = map_memory(SIZE);
     Seen seen = {.n = ARRAY_SIZE(seen.numbers)};

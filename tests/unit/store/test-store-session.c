@@ -64,6 +64,38 @@ TEST(segments_of_every_layout_contain_what_was_written) {
     }
 }
 
+static void count_word(void *userdata) {
+    ++*(_Atomic int *)userdata;
+}
+
+/* The end of the sweep after it: the writer has told of the first one by then, or never will. */
+static int sweep_and_count(StoreSession *session, uint64_t sweep, _Atomic int *words) {
+    int before = *words;
+
+    if (end_sweep(session, sweep) < 0 || !wait_written(session, sweep) ||
+        end_sweep(session, sweep + 1) < 0 || !wait_written(session, sweep + 1))
+        return -ETIMEDOUT;
+    return *words - before;
+}
+
+TEST(the_owner_is_told_of_the_sweeps_that_it_listens_for) {
+    PLACE(place);
+    SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+    _cleanup_(store_session_closep) StoreSession *session = NULL;
+    _Atomic int words = 0;
+
+    place.store->on_written = count_word;
+    place.store->userdata = (void *)&words;
+    CHECK_OK(store_session_new(place.store, &config, false, &session));
+    CHECK_OK(begin_segment(&place, session));
+    CHECK_OK(end_sweep(session, 1));
+    CHECK(wait_written(session, 1));
+    CHECK_EQ(sweep_and_count(session, 2, &words), 0);
+    store_session_listen(session, 4);
+    CHECK_EQ(sweep_and_count(session, 4, &words), 1);
+    session = store_session_close(session);
+}
+
 TEST(a_segment_does_not_contain_the_clock_after_the_step_that_ends_it) {
     PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
