@@ -161,8 +161,8 @@ def engine_that_was_away_gets_each_interval_once():
             engine.start()
             g.settle("there")
             settled = time.time()
-            # Live intervals go on while the backlog is worked off, and after it.
-            time.sleep(3 * AWAY_INTERVAL_S)
+            # Live intervals go on while the backlog is worked off, and after it, when two states at least are seen.
+            time.sleep(max(0, back + 6 * AWAY_INTERVAL_S - time.time()))
             spans.append((back - AWAY_S, back, settled, time.time()))
         until = g.settle("there")
         g.stop()
