@@ -371,6 +371,7 @@ def a_range_of_the_heat_map_is_shown():
     samples = data.range_samples(begin, end)
     check(0 < samples < data.total, f"{samples} of {data.total} samples")
     check(f"{samples:,} samples" in b.text("#range-text"), b.text("#range-text"))
+    check(f"{samples:,} samples" in b.text("#tip"), f"the range has {samples} samples, the tip says {b.text('#tip')}")
     b.run("document.querySelector('main').scrollIntoView({block: 'end'})")
     b.settle()
     press_root_child(b, row=0)

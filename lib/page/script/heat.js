@@ -309,12 +309,12 @@ class HeatMap {
     move(event) {
         const bucket = this.bucketAt(event);
 
+        if (this.dragged) {
+            this.cursor = bucket;
+            this.dragged = this.spanOf(this.anchor, this.cursor);
+            this.draw();
+        }
         this.on.hover(this.dragged || [bucket, bucket + 1], event);
-        if (!this.dragged)
-            return;
-        this.cursor = bucket;
-        this.dragged = this.spanOf(this.anchor, this.cursor);
-        this.draw();
     }
 
     release() {
