@@ -13,6 +13,7 @@
 #include "symbol/find/build-id-folder.h"
 #include "symbol/find/debug-link.h"
 #include "util/clock.h"
+#include "util/macro.h"
 
 /*
  * The mapped file at its path comes first. If it has no .symtab, its separate debug file is looked
@@ -20,7 +21,8 @@
  * for all of the code; if there is none, the best of the files counts.
  */
 
-/* A recording is complete that long after its last sample, if not much is idle at its end. */
+/* A recording is written that long after its last sample, if not much is idle at its end, or as much
+ * before, if the clock of perf is ahead. */
 #define WRITING_MAX_NS (10 * NS_PER_SECOND)
 
 typedef struct FindState {
@@ -43,22 +45,25 @@ static bool find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
            (a->size == b->size || a->size == ELF_BUILD_ID_MAX || b->size == ELF_BUILD_ID_MAX);
 }
 
-/* Where a recording has no wall clock, its times count from the boot, nearly. That it was this boot
- * is known if the recording was complete when it would have ended. */
+/* Where a recording has no wall clock, its times count from the boot, nearly: the clock of perf and
+ * that of the boot run apart by a second in some days. That it was this boot is known if the
+ * recording was written about when it would have ended, and what lies between is not certain. */
 void find_set_times(FindOptions *options, const Profile *profile, bool is_of_this_host) {
     uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
              offset = profile->real_known ? profile->real_offset : booted_ns;
-    bool is_certain;
+    uint64_t apart_ns;
 
     options->began_ns = profile->first_ns + offset;
     options->ended_ns = profile->last_ns + offset;
     /* Pids from before the boot are those of other processes. */
     options->local_processes = is_of_this_host && options->began_ns + NS_PER_SECOND >= booted_ns;
     options->until_ns = profile->real_known ? options->ended_ns : 0;
-    is_certain = profile->real_known || (options->written_ns >= options->ended_ns &&
-                                         options->written_ns - options->ended_ns < WRITING_MAX_NS);
-    options->unchanged_ns =
-        options->local_processes && is_certain ? options->began_ns - NS_PER_SECOND : 0;
+    apart_ns = profile->real_known ? 0
+                                   : MAX(options->written_ns, options->ended_ns) -
+                                         MIN(options->written_ns, options->ended_ns);
+    options->unchanged_ns = options->local_processes && apart_ns < WRITING_MAX_NS
+                                ? options->began_ns - NS_PER_SECOND - apart_ns
+                                : 0;
 }
 
 /* -- the mapped file -------------------------------------------------------------------------- */

@@ -169,7 +169,10 @@ TEST(file_of_unknown_generation_is_known_if_it_has_not_changed) {
     /* Without a wall clock it must be shown that the recording is of this boot. */
     CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 0), "no file");
     CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 21), "named");
-    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 19), "no file");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 5), "no file");
+    /* The two clocks are one second and eight seconds apart. */
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 19), "named");
+    CHECK_STREQ(look_up_changed(&mapping, alpha, false, 8, 20, 12), "no file");
     CHECK_STREQ(look_up_changed(&mapping, alpha, false, 10, 20, 60), "no file");
     CHECK_STREQ(look_up_changed(&mapping, alpha, false, -600, 20, 21), "no file");
 }
