@@ -40,7 +40,7 @@ events {}
 http {
     log_format times "$status $msec $content_length";
     access_log access.log times;
-    limit_req_zone $server_port zone=few:64k rate=1r/s;
+    limit_req_zone $server_port zone=few:64k rate=20r/m;
     limit_req_status 429;
     client_body_buffer_size 4m;
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
