@@ -21,8 +21,8 @@
  * for all of the code; if there is none, the best of the files counts.
  */
 
-/* A recording is written that long after its last sample, if not much is idle at its end, or as much
- * before, if the clock of perf is ahead. */
+/* A recording is written that long after its last sample, if not much is idle at its end, or as
+ * much before, if the clock of perf is ahead. */
 #define WRITING_MAX_NS (10 * NS_PER_SECOND)
 
 typedef struct FindState {
