@@ -69,6 +69,9 @@ class Gateway:
     def wait_for_log(self, words, begin=None):
         self.wait_until(lambda: re.search(words, self.log(begin)), f"'{words}' in the log")
 
+    def has_status(self):
+        return os.path.exists(os.path.join(self.runtime, "status.json"))
+
     def status(self):
         with open(os.path.join(self.runtime, "status.json"), encoding="utf-8") as f:
             return json.load(f)

@@ -88,6 +88,7 @@ def check_config_names_file_and_line_of_each_problem():
 @test
 def it_starts_without_profd_and_without_engines_and_stops_when_asked():
     with scratch() as folder, Gateway(folder, gateway_section(folder) + send("a", Type="otlp", URL=NOWHERE)) as gateway:
+        gateway.wait_until(gateway.has_status, "a status")
         gateway.wait_until(lambda: gateway.status()["source"]["problem"], "why profd is away")
         status = as_json(profctl("gateway", "status", "--json", f"--runtime={gateway.runtime}"), "gateway")
         equal((status["state"], status["source"]["connected"], status["host"]), ("running", False, "test-host"), "state")
