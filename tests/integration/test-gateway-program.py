@@ -19,7 +19,7 @@ from daemon import Daemon, session
 from gateway_program import GATEWAY, Gateway
 from profctl import as_json, ended, environment, profctl, safe
 from tap import check, equal, main, test
-from workload import need_root, scratch
+from workload import need_root, scratch, spinning
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -158,7 +158,8 @@ def is_consecutive(names):
 @test
 def a_new_destination_gets_intervals_and_an_unchanged_one_goes_on():
     need_root()
-    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")):
+    # A second without samples has no file.
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")), spinning(0):
         first = gateway_section(folder) + folder_send(folder, "one")
         with Gateway(folder, first) as gateway:
             gateway.wait_until(lambda: (gateway.destination("one") or {}).get("sentIntervals", 0) >= 2, "two intervals")
