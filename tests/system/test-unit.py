@@ -160,7 +160,7 @@ def the_journal_says_what_happened_and_what_to_do(name):
         check("@PROFD_" not in shown, "a text of the catalog lacks a field")
         texts = machine.do("journalctl", "--no-pager", "--dump-catalog")
         with open(os.path.join(SOURCE, "systemd", "profd.catalog"), encoding="utf-8") as f:
-            equal(texts.count("Defined-By: profd"), f.read().count("Defined-By: profd"), "texts in the catalog")
+            equal(texts.count("Defined-By: profd\n"), f.read().count("Defined-By: profd\n"), "texts in the catalog")
 
 
 @on_each

@@ -25,7 +25,7 @@ static struct {
     pthread_mutex_t lock;
     char request[HEAD_MAX + 1]; /* head and body */
     size_t size;
-    unsigned redirected, kept;
+    _Atomic unsigned redirected, kept;
     _Atomic bool is_ending;
 } server = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -326,7 +326,7 @@ TEST(redirect_is_an_answer_and_not_followed) {
     scene_begin(&scene, "/redirect");
     CHECK_OK(ask(&scene));
     CHECK_EQ(scene.answer.status, 307);
-    CHECK_EQ(server.redirected, 0);
+    CHECK_EQ((unsigned)server.redirected, 0);
     scene_end(&scene);
 }
 
@@ -372,7 +372,7 @@ TEST(request_that_libcurl_sends_again_is_reported) {
     CHECK_EQ(scene.answer.sent_bytes, scene.options.size);
     CHECK_OK(ask(&scene));
     CHECK_EQ(scene.answer.status, 200);
-    CHECK_EQ(server.kept, 3);
+    CHECK_EQ((unsigned)server.kept, 3);
     CHECK(scene.answer.is_resent);
     CHECK_EQ(scene.answer.sent_bytes, 2 * scene.options.size);
     scene_end(&scene);
