@@ -20,9 +20,10 @@ typedef struct EdgeClock {
     _Atomic uint64_t real_offset;
 } EdgeClock;
 
-/* What is cut by where a stream says `measured`: that, if the clock was set since. */
+/* Returns the difference to cut by, for a stream that says `measured`: the known one, or `measured`
+ * if the clock was set since. */
 uint64_t edge_clock_of(EdgeClock *clock, uint64_t measured);
-/* The same, and from now on. */
+/* The same; all threads cut by it from now on. */
 uint64_t edge_clock_adopt(EdgeClock *clock, uint64_t measured);
 
 enum { CUTTER_JUMP = 8 };

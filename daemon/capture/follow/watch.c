@@ -85,8 +85,8 @@ static int watch_set(const RingSet *set) {
     return r;
 }
 
-/* Of all devices only CPUs, and blocks of memory, go "offline@" and "online@". Others would wake
- * the thread for nothing, and on some hosts they come and go all the time. */
+/* The filter passes messages that begin with "offline@" or "online@", which the kernel sends for
+ * CPUs and blocks of memory alone. Other devices would wake the thread for nothing. */
 static int watch_ignore_others(int fd) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),

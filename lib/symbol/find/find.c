@@ -45,9 +45,9 @@ static bool find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
            (a->size == b->size || a->size == ELF_BUILD_ID_MAX || b->size == ELF_BUILD_ID_MAX);
 }
 
-/* Where a recording has no wall clock, its times count from the boot, nearly: the clock of perf and
- * that of the boot run apart by a second in some days. That it was this boot is known if the
- * recording was written about when it would have ended, and what lies between is not certain. */
+/* If a recording has no wall clock, its times count from the boot, but not exactly: the clock of
+ * perf and that of the boot run apart by a second in a day or so. The recording is of this boot if
+ * its file was written about when it would have ended; the time between both is uncertain. */
 void find_set_times(FindOptions *options, const Profile *profile, bool is_of_this_host) {
     uint64_t booted_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME),
              offset = profile->real_known ? profile->real_offset : booted_ns;

@@ -269,7 +269,7 @@ TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
         snprintf(packed, sizeof(packed), "/lib/modules/6.1/nf-tables.ko%s", packers[i][1]);
         CHECK(module_is_named(module_mapping(packed, m.start, 0xcd), false));
         CHECK(!module_is_named(module_mapping(packed, m.start, 0x12), false));
-        /* What was cut off or damaged names nothing. */
+        /* A file that was cut off or damaged names nothing. */
         CHECK(made_run("truncate -s -20 .%s", packed));
         CHECK(!module_is_named(module_mapping(packed, m.start, 0xcd), false));
         CHECK(made_run("truncate -s 6 .%s", packed));
