@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a destination makes of each answer of its engine: waits, splits, gives up, or goes on. */
+#include "make-destination.h"
+#include "test.h"
+
+TEST(engine_that_was_away_gets_everything_once_and_live_first) {
+    static const TransportAnswer answers[] = {{.error = -ECONNREFUSED, .problem = "refused"},
+                                              {.error = -ECONNREFUSED, .problem = "refused"},
+                                              {.status = 200}};
+    Scene scene;
+    DestinationStatus status;
+
+    scene_begin(&scene);
+    world.answers = answers;
+    world.n_answers = 3;
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    for (unsigned i = 1; i < 6; i++)
+        offer(&scene, i);
+    run_until(6);
+    status = status_of(&scene);
+    CHECK(each_arrived_once(&scene, 6));
+    CHECK_EQ(status.backlog_ns, 0);
+    CHECK_EQ(status.repeated_requests, 0);
+    CHECK(status.retries >= 1 && !status.is_waiting);
+    CHECK(strstr(status.last_error, "does not answer"));
+    scene_end(&scene);
+}
+
+TEST(waiting_destination_keeps_ranges_and_no_intervals) {
+    static const TransportAnswer answers[] = {
+        {.status = 503, .retry_after_ns = 3600 * NS_PER_SECOND}};
+    Scene scene;
+    DestinationStatus status;
+
+    scene_begin(&scene);
+    world.answers = answers;
+    world.n_answers = 1;
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    for (unsigned i = 1; i < 50; i++)
+        offer(&scene, i);
+    run_for(NS_PER_SECOND / 10);
+    status = status_of(&scene);
+    CHECK_EQ(world.asked, 1);
+    CHECK_EQ(status.ranges, 1);
+    CHECK_EQ(status.backlog_ns, 50 * INTERVAL);
+    CHECK(status.is_waiting);
+    CHECK(status.retry_ns > clock_ns(CLOCK_REALTIME) + 3500 * NS_PER_SECOND);
+    scene_end(&scene);
+}
+
+TEST(interval_of_several_requests_goes_on_where_it_failed) {
+    static const TransportAnswer answers[] = {{.status = 200}, {.status = 503}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.n_series = 5;
+    world.per_request = 2;
+    world.answers = answers;
+    world.n_answers = 3;
+    offer(&scene, 0);
+    run_until(3);
+    CHECK_EQ(world.n_arrived, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(world.arrived[i].since_ns, scene.begin_ns);
+        CHECK_EQ(world.arrived[i].first, i * 2);
+    }
+    CHECK_EQ(status_of(&scene).sent_samples, 50);
+    CHECK_EQ(status_of(&scene).sent_intervals, 1);
+    scene_end(&scene);
+}
+
+TEST(refused_interval_is_lost_counted_and_holds_up_nothing) {
+    static const TransportAnswer answers[] = {{.status = 400, .body = "bad label"},
+                                              {.status = 200}};
+    Scene scene;
+    DestinationStatus status;
+
+    scene_begin(&scene);
+    world.answers = answers;
+    world.n_answers = 2;
+    offer(&scene, 0);
+    offer(&scene, 1);
+    run_until(1);
+    status = status_of(&scene);
+    CHECK_EQ(status.refused_intervals, 1);
+    CHECK_EQ(status.refused_samples, 10);
+    CHECK_EQ(status.sent_intervals, 1);
+    CHECK_EQ(status.backlog_ns, 0);
+    CHECK(strstr(status.last_error, "HTTP 400") && strstr(status.last_error, "bad label"));
+    scene_end(&scene);
+}
+
+TEST(request_that_is_too_large_is_split_and_later_ones_too) {
+    static const TransportAnswer answers[] = {{.status = 413}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.config.max_body_bytes = 64 * 1024;
+    scene_restart(&scene);
+    world.n_series = 3;
+    world.answers = answers;
+    world.n_answers = 2;
+    offer(&scene, 0);
+    run_until(3);
+    CHECK_EQ(world.n_arrived, 3);
+    CHECK(world.max_bytes < 64 * 1024);
+    CHECK_EQ(status_of(&scene).refused_intervals, 0);
+    CHECK_EQ(status_of(&scene).sent_samples, 30);
+    scene_end(&scene);
+}
+
+TEST(single_series_that_is_too_large_is_lost_and_counted) {
+    static const TransportAnswer answers[] = {{.status = 413}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.answers = answers;
+    world.n_answers = 2;
+    offer(&scene, 0);
+    offer(&scene, 1);
+    run_until(1);
+    CHECK_EQ(status_of(&scene).refused_samples, 10);
+    scene_end(&scene);
+}
+
+TEST(engine_that_asks_for_fewer_requests_gets_merged_windows) {
+    static const TransportAnswer answers[] = {{.status = 429}, {.status = 429}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    world.answers = answers;
+    world.n_answers = 3;
+    world.asked = 0;
+    offer(&scene, 8);
+    for (unsigned i = 0; i < 600 && status_of(&scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+    CHECK(each_arrived_once(&scene, 9));
+    /* Eight intervals, four at a time at last. */
+    CHECK(world.n_arrived <= 4);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    scene_end(&scene);
+}
+
+TEST_MAIN()

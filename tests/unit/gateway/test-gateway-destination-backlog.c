@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What was not sent live is read from profd again, in windows, beside the live intervals. */
+#include "make-destination.h"
+#include "test.h"
+
+TEST(time_that_was_not_followed_is_read_as_windows) {
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(5);
+    CHECK(each_arrived_once(&scene, 5));
+    CHECK_EQ(world.windows, 3);
+    scene_end(&scene);
+}
+
+TEST(backlog_is_sent_while_a_live_interval_waits_for_the_time_of_its_host) {
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    offer(&scene, 4);
+    run_until(5);
+    CHECK(each_arrived_once(&scene, 5));
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_EQ(world.arrived[i].since_ns, scene.begin_ns + i * INTERVAL);
+    CHECK_EQ(world.windows, 3);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    scene_end(&scene);
+}
+
+TEST(rate_limits_the_backlog_and_no_live_interval) {
+    uint64_t begun_ns, live_ns;
+    Scene scene;
+
+    scene_begin(&scene);
+    /* A body has about 45 bytes. */
+    scene.config.max_bytes_per_sec = 100;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    begun_ns = clock_monotonic_ns();
+    run_until(3);
+    offer(&scene, 5);
+    run_until(4);
+    live_ns = clock_monotonic_ns();
+    CHECK_EQ(world.arrived[3].since_ns, scene.begin_ns + 5 * INTERVAL);
+    CHECK_EQ(status_of(&scene).newest_ns, scene.begin_ns + 6 * INTERVAL);
+    run_until(6);
+    CHECK(each_arrived_once(&scene, 6));
+    CHECK(live_ns < clock_monotonic_ns());
+    CHECK(clock_monotonic_ns() - begun_ns > 6 * NS_PER_SECOND / 10);
+    scene_end(&scene);
+}
+
+TEST(what_profd_does_not_have_is_missing_and_counted) {
+    Scene scene;
+
+    scene_begin(&scene);
+    world.window_error = -ENODATA;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(status_of(&scene).missing_ns, 3 * INTERVAL);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    CHECK_EQ(world.n_arrived, 2);
+    scene_end(&scene);
+}
+
+TEST(while_profd_is_away_the_backlog_waits) {
+    Scene scene;
+
+    scene_begin(&scene);
+    world.window_error = -ENOTCONN;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(status_of(&scene).backlog_ns, 3 * INTERVAL);
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    world.window_error = 0;
+    run_until(5);
+    CHECK(each_arrived_once(&scene, 5));
+    scene_end(&scene);
+}
+
+TEST_MAIN()
