@@ -86,12 +86,24 @@ int s3_item_name(S3Item *item, const char *template, const char *host, const cha
     return r;
 }
 
+/* profd gives the part of the newest boot. The part before it comes first, and the window that
+ * begins behind it is the next one. */
 static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
-    S3Window window;
-    int r = s3_profd_window(profd, item->slot.since_ns, item->slot.until_ns, &window);
+    uint64_t since_ns = item->slot.since_ns;
+    S3Window window, older;
+    int r = s3_profd_window(profd, since_ns, item->slot.until_ns, &window), error = -ENODATA;
 
     if (r < 0)
         return r;
+    if (window.older_ns > since_ns && window.older_ns < item->slot.until_ns)
+        error = s3_profd_window(profd, since_ns, window.older_ns, &older);
+    if (error != -ENODATA) {
+        s3_object_done(&window.object);
+        if (error < 0)
+            return error;
+        item->slot.until_ns = window.older_ns;
+        window = older;
+    }
     item->object = window.object;
     item->samples = window.samples;
     item->missing_ns = window.missing_ns;

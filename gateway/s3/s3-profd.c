@@ -165,20 +165,22 @@ int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Obje
     return r;
 }
 
-/* How much of the window a gap of all CPUs takes. */
-static uint64_t s3_profd_missing_ns(const json_t *snapshot) {
+/* How much of the window gaps of all CPUs take, and where a boot cuts it. */
+static void s3_profd_take_gaps(const json_t *snapshot, S3Window *window) {
     const json_t *gaps = json_object_get(json_object_get(snapshot, "coverage"), "gaps"), *gap;
-    uint64_t sum = 0;
     size_t i;
 
     json_array_foreach(gaps, i, gap) {
         uint64_t since = s3_profd_number(gap, "sinceUsec"),
                  until = s3_profd_number(gap, "untilUsec");
+        const char *reason = json_string_value(json_object_get(gap, "reason"));
 
-        if (!json_is_integer(json_object_get(gap, "cpu")) && until > since)
-            sum += (until - since) * NS_PER_US;
+        if (json_is_integer(json_object_get(gap, "cpu")) || until <= since)
+            continue;
+        window->missing_ns += (until - since) * NS_PER_US;
+        if (reason && strcmp(reason, "rebooted") == 0)
+            window->older_ns = until * NS_PER_US;
     }
-    return sum;
 }
 
 int s3_profd_window(S3Profd *profd, uint64_t since_ns, uint64_t until_ns, S3Window *ret) {
@@ -204,7 +206,8 @@ int s3_profd_window(S3Profd *profd, uint64_t since_ns, uint64_t until_ns, S3Wind
     (void)snprintf(name, sizeof(name), "%s",
                    json_string_value(json_object_get(snapshot, "name")) ?: "");
     window.samples = s3_profd_number(snapshot, "samples");
-    window.missing_ns = MIN(s3_profd_missing_ns(snapshot), until_ns - since_ns);
+    s3_profd_take_gaps(snapshot, &window);
+    window.missing_ns = MIN(window.missing_ns, until_ns - since_ns);
     /* The snapshot exists as long as this connection. */
     r = s3_profd_snapshot(profd, name, "", &window.object);
     if (r == 0)

@@ -30,6 +30,8 @@ typedef struct S3Window {
     S3Object object;
     uint64_t samples;
     uint64_t missing_ns; /* how much of the window was not recorded on any CPU */
+    uint64_t older_ns;   /* the end of what an earlier boot recorded of it, which is not in the
+                          * object; 0: nothing */
 } S3Window;
 
 /* [since, until) by CLOCK_REALTIME. -ENODATA: nothing of it was recorded, or all of it was deleted;

@@ -80,6 +80,7 @@ typedef struct PastReading {
     ProfileBuilder *builder;
     IntervalGaps gaps;
     uint64_t real_offset; /* by which samples are cut; 0: not known yet */
+    uint64_t older_ns;    /* the end of what an earlier boot recorded of the window; 0: nothing */
 } PastReading;
 
 static void past_reading_done(PastReading *reading) {
@@ -128,6 +129,12 @@ static bool past_leaves_out(Past *past, const PastJob *job, PastReading *reading
     return real_ns < job->since_ns || real_ns >= job->until_ns;
 }
 
+static int past_take_gap(PastReading *reading, const PdStreamMark *mark) {
+    if (mark->gap.reason == PD_GAP_REBOOTED)
+        reading->older_ns = mark->gap.to_ns + mark->real_offset;
+    return interval_gaps_add(&reading->gaps, mark);
+}
+
 static int past_feed(Past *past, const PastJob *job, PastReading *reading) {
     FollowItem item;
     int r = 0;
@@ -139,7 +146,7 @@ static int past_feed(Past *past, const PastJob *job, PastReading *reading) {
         if (item.what == FOLLOW_WATERMARK)
             reading->real_offset = edge_clock_of(past->options.clock, item.mark.real_offset);
         if (item.what == FOLLOW_GAP)
-            r = interval_gaps_add(&reading->gaps, &item.mark);
+            r = past_take_gap(reading, &item.mark);
         else if (!past_leaves_out(past, job, reading, &item))
             r = profile_builder_feed(reading->builder, &item.record, &item.stamp);
     }
@@ -167,15 +174,34 @@ static int past_finish(Past *past, const PastJob *job, PastReading *reading, Int
     return r;
 }
 
-static int past_read(Past *past, const PastJob *job, Interval **ret) {
+static int past_read_boot(Past *past, const PastJob *job, Interval **ret, uint64_t *ret_older_ns) {
     _cleanup_(past_reading_done) PastReading reading = {};
     int r = past_connect(past, job, &reading);
 
     if (r == 0)
         r = past_feed(past, job, &reading);
+    *ret_older_ns = reading.older_ns;
     if (r == 0)
         r = past_finish(past, job, &reading, ret);
     return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
+}
+
+/* profd gives the part of the newest boot. Where nobody waits, the part before it is the answer,
+ * and who asked asks for the rest. */
+static int past_read(Past *past, const PastJob *job, Interval **ret) {
+    Interval *newer = NULL;
+    PastJob older = *job;
+    uint64_t none;
+    int r = past_read_boot(past, job, &newer, &older.until_ns), error = -ENODATA;
+
+    if ((r == 0 || r == -ENODATA) && !job->is_urgent && older.until_ns > job->since_ns)
+        error = past_read_boot(past, &older, ret, &none);
+    if (error == -ENODATA) {
+        *ret = newer;
+        return r;
+    }
+    interval_unref(newer);
+    return error;
 }
 
 /* -- the queue ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check  # noqa: E402
@@ -69,6 +70,16 @@ def with_groups(folder, groups, user=None):
         binds.append(("/etc/passwd", with_lines(folder, "passwd", [f"profd:x:{user}:{user}::/:/bin/false"])))
     script = " && ".join(f'mount --bind "{path}" {target}' for target, path in binds)
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{script} && exec "$@"', "sh"]
+
+
+def other_boot(folder):
+    """The words before a command for which the host was booted again: clocks of two boots have nothing in common."""
+    path = os.path.join(folder, "boot_id")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"{uuid.uuid4()}\n")
+    script = f'mount --bind {path} /proc/sys/kernel/random/boot_id && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+
 
 
 class Daemon:

@@ -17,6 +17,8 @@
  * sample, and the number of samples of each series of one service.
  *
  *     source-tool SOCKET SECONDS INTERVALS [CACHE]
+ *     source-tool SOCKET SECONDS 0 CACHE SINCE UNTIL     a window alone, in as many parts as it
+ * comes
  */
 
 enum { INTERVALS_MAX = 100000, TEXT_MAX = 4096 };
@@ -85,7 +87,10 @@ static void tool_on_window(void *userdata, int error, Interval *interval) {
         printf("error %" PRIu64 " %s\n", tool.intervals[tool.n_read].since_ns, strerror(-error));
     else
         tool_print("window", interval);
-    tool.n_read++;
+    if (error == 0 && interval->until_ns < tool.intervals[tool.n_read].until_ns)
+        tool.intervals[tool.n_read].since_ns = interval->until_ns;
+    else
+        tool.n_read++;
     tool_read_next();
 }
 
@@ -99,7 +104,7 @@ static void tool_read_next(void) {
 }
 
 static void tool_on_interval(void *userdata, Interval *interval) {
-    if (tool.n == tool.wanted)
+    if (tool.n >= tool.wanted)
         return;
     tool_print("live", interval);
     tool.intervals[tool.n].since_ns = interval->since_ns;
@@ -162,6 +167,11 @@ int main(int argc, char **argv) {
         r = source_new(&options, &tool.source);
     if (r == 0)
         r = source_start(tool.source);
+    if (argc > 6) {
+        tool.intervals[tool.n].since_ns = strtoull(argv[5], NULL, 10);
+        tool.intervals[tool.n++].until_ns = strtoull(argv[6], NULL, 10);
+        tool_read_next();
+    }
     if (r == 0)
         r = loop_run(tool.loop);
     if (r == 0)

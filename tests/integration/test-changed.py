@@ -8,10 +8,9 @@ import os
 import subprocess
 import sys
 import time
-import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, is_sanitized, session  # noqa: E402
+from daemon import Daemon, is_sanitized, other_boot, session  # noqa: E402
 from profctl import PROFCTL, as_json, environment, profctl  # noqa: E402
 from workload import end, need_root, program, scratch  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
@@ -29,15 +28,6 @@ def working(*builds):
     finally:
         for process in processes:
             end(process)
-
-
-def other_boot(folder):
-    """The words before a command for which the host was booted again: clocks of two boots have nothing in common."""
-    path = os.path.join(folder, "boot_id")
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"{uuid.uuid4()}\n")
-    script = f'mount --bind {path} /proc/sys/kernel/random/boot_id && exec "$@"'
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 
 
 @test

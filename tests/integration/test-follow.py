@@ -12,7 +12,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
+from daemon import Daemon, other_boot, session  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -22,7 +22,8 @@ GROUPS = {"profd-read": READ, "profd-admin": ADMIN}
 READER = (64311, 64311, [READ])
 CONFIG = session(Event="cpu-clock", Frequency=199) + session("folder", Event="cpu-clock", Frequency=99, Layout="directory") + \
     session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
-DELETED = 7
+DOWN, DELETED, REBOOTED = 2, 7, 9
+ALL_CPUS = 0xffffffff
 MARK = 0x70726f66642d6d6b
 LIMIT_S = 60
 
@@ -50,8 +51,8 @@ class Run:
             cls.load.__exit__(None, None, None)
 
 
-def connected(user=None):
-    return Varlink(Run.get().control(), timeout=LIMIT_S, user=user)
+def connected(user=None, daemon=None):
+    return Varlink((daemon or Run.get()).control(), timeout=LIMIT_S, user=user)
 
 
 def now_us():
@@ -61,8 +62,8 @@ def now_us():
 class Stream:
     """What Follow() sends; marks are kept as they come."""
 
-    def __init__(self, user=None, **wish):
-        self.v = connected(user)
+    def __init__(self, user=None, daemon=None, **wish):
+        self.v = connected(user, daemon)
         self.v.send("Follow", wish, upgrade=True)
         self.boot = self.v.reply()[0]["bootId"]
         self.data, self.v.buffer = self.v.buffer, b""
@@ -197,6 +198,28 @@ def deleted_segments_are_a_gap():
         v.one("Rotate", session="default")
     got = Stream(sinceUsec=since, untilUsec=now_us()).to_end()
     check(any(gap[3] == DELETED for gap in got.gaps), f"the gaps are {got.gaps} of {since} to {until}")
+
+
+@test
+def time_before_a_boot_is_a_gap_with_its_reason():
+    need_root()
+    with scratch() as path, spinning():
+        since = now_us()
+        with Daemon(path, config=CONFIG) as daemon:
+            time.sleep(1)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        with Daemon(path, config=CONFIG, prefix=other_boot(path)) as daemon:
+            time.sleep(1)
+            gaps = Stream(daemon=daemon, sinceUsec=since, untilUsec=now_us()).to_end().gaps
+            whole = [gap for gap in gaps if gap[2] == ALL_CPUS]
+            equal([gap[3] for gap in whole], [REBOOTED, DOWN], f"reasons of {gaps}")
+            equal((whole[0][0] + whole[0][4]) // 1000, since, "the beginning of the first gap")
+            equal(whole[0][1], whole[1][0], "the end of the first gap")
+            # Nothing of the window is there yet: the reason is that of the time before.
+            daemon.stop()
+        with Daemon(path, config=CONFIG, prefix=other_boot(path)) as daemon:
+            gaps = Stream(daemon=daemon, sinceUsec=now_us() - 1, untilUsec=now_us() + 1_000_000).to_end().gaps
+            check(DELETED not in {gap[3] for gap in gaps}, f"the gaps are {gaps}")
 
 
 @test

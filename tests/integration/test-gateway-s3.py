@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import objects  # noqa: E402
 from bucket import PART_BYTES, REGION, Bucket  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
+from daemon import Daemon, other_boot, session  # noqa: E402
 from profctl import profctl  # noqa: E402
 from workload import LONG, end, need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
@@ -30,6 +30,7 @@ GROUPS = {"profd-read": READ, "profd-admin": 64402}
 USER = 64411
 READER = {"user": USER, "group": READ}
 SECONDS = 2  # of a window
+LONG_WINDOW = 20
 WAIT_S = 60
 KILLS = 50 if LONG else 4
 CONFIG = session(Frequency=997) + session("raw", Frequency=499, CallGraph="dwarf:16K", Compress="none")
@@ -60,7 +61,7 @@ class Scene:
 class Gateway:
     """With `user` it runs as that one, in this group alone."""
 
-    def __init__(self, bucket, name, content="recordings", secret=None, user=None, group=None):
+    def __init__(self, bucket, name, content="recordings", secret=None, user=None, group=None, daemon=None, seconds=SECONDS):
         scene = Scene.get()
         self.state = os.path.join(scene.folder, f"state-{name}")
         os.makedirs(self.state, exist_ok=True)
@@ -73,7 +74,7 @@ class Gateway:
                 os.chown(each, user, group)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [program, self.state, scene.daemon.control(), "default", bucket.url, path, content, str(SECONDS)],
+                [program, self.state, (daemon or scene.daemon).control(), "default", bucket.url, path, content, str(seconds)],
                 stderr=log, stdin=subprocess.DEVNULL, **extra)
 
     def __enter__(self):
@@ -174,6 +175,30 @@ def killed_recorder_leaves_no_sample_out():
         keys = wait_windows(bucket, len(bucket.objects) + 4, gateway)
         check_consecutive(keys)
         check_content(bucket, keys)
+
+
+@test
+def boot_within_a_window_leaves_no_sample_out():
+    Scene.get()
+    with scratch() as folder, Bucket() as bucket:
+        # Both boots lie in one window.
+        time.sleep(LONG_WINDOW - time.time() % LONG_WINDOW)
+        for prefix in ([], other_boot(folder)):
+            with Daemon(folder, config=session(Frequency=499), groups=GROUPS, prefix=prefix) as daemon, \
+                    Gateway(bucket, "boot", daemon=daemon, seconds=LONG_WINDOW) as gateway:
+                time.sleep(2)
+                if prefix:
+                    wait_objects(bucket, 2, gateway)
+                gateway.stop()
+                equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+        first, second = sorted(bucket.objects)[:2]
+        begin = objects.real_of(first)
+        check(begin < objects.real_of(second) < begin + LONG_WINDOW, f"{second} is the rest of {first}")
+        parts = [objects.samples_of(objects.write(folder, "object.perf.data", bucket.objects[key])) for key in (first, second)]
+        whole = objects.samples_of(daemon.segments()[0])
+        check(len(whole) > 500, f"{len(whole)} samples before the boot")
+        equal(parts[0], whole, "samples before the boot")
+        check(len(parts[1]) > 500, f"{len(parts[1])} samples behind the boot")
 
 
 @test

@@ -12,7 +12,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
+import recording  # noqa: E402
+from daemon import Daemon, other_boot, session  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
@@ -86,9 +87,9 @@ def recorded():
     return [line for line in of("live") if int(line[3]) < LENGTH_S * SECOND]
 
 
-def counted_by_perf(since_ns, until_ns):
+def counted_by_perf(since_ns, until_ns, daemon=None):
     """The samples of a snapshot of the window, by process name."""
-    with Varlink(Run.daemon.control(), timeout=LIMIT_S) as v:
+    with Varlink((daemon or Run.daemon).control(), timeout=LIMIT_S) as v:
         replies = v.call("Snapshot", sinceUsec=since_ns // 1000, untilUsec=until_ns // 1000)
     path = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
     done = subprocess.run(["perf", "script", "-F", "comm,time", "-i", path], capture_output=True, check=True)
@@ -187,6 +188,29 @@ def sample_at_an_edge_is_in_one_interval_however_the_clocks_are_measured():
     for line in live:
         check(line[1] in again, f"{line[1]} is not in {rest}")
         equal(again[line[1]][4:8], line[4:8], f"samples of {line[1]}, and the first and last one, as a window and live")
+
+
+@test
+def window_over_a_boot_comes_in_two_parts_with_all_samples():
+    need_root()
+    with scratch() as path, spinning():
+        since = time.time_ns()
+        for prefix in ([], other_boot(path)):
+            with Daemon(path, config=CONFIG, groups=GROUPS, prefix=prefix) as daemon:
+                time.sleep(2)
+                if not prefix:
+                    equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+                    continue
+                until = time.time_ns() - SECOND // 2
+                done = subprocess.run([TOOL, daemon.control(), str(LENGTH_S), "0", path, str(since), str(until)], capture_output=True,
+                                      text=True, timeout=LIMIT_S, check=True)
+                newer = counted_by_perf(since, until, daemon)
+                older = recording.samples(daemon.segments()[:1])
+    parts = [line.split() for line in done.stdout.splitlines() if line.startswith(("window", "error"))]
+    equal([line[0] for line in parts], ["window"] * 2, done.stdout)
+    equal((int(parts[0][1]), parts[0][2], int(parts[1][2])), (since, parts[1][1], until), "the times of the parts")
+    check(len(older) > 100, f"{len(older)} samples before the boot")
+    equal([int(line[4]) for line in parts], [len(older), sum(newer.values())], "samples of the parts")
 
 
 @test

@@ -50,14 +50,9 @@ static int follower_stream_send_header(FollowerStream *s) {
     return follower_stream_send(s);
 }
 
-int follower_stream_open(FollowerStream *s, Store *store, const FollowerOptions *options,
-                         int socket, int (*send)(void *to, Bytes bytes), void *to) {
-    *s = (FollowerStream){.store = store,
-                          .options = options,
-                          .socket = socket,
-                          .send = send,
-                          .to = to,
-                          .memory = memfd_create("profd-follow", MFD_CLOEXEC)};
+int follower_stream_open(const FollowerStream *from, FollowerStream *s) {
+    *s = *from;
+    s->memory = memfd_create("profd-follow", MFD_CLOEXEC);
     follower_segment_init(&s->segment);
     if (s->memory < 0)
         return -errno;
@@ -152,28 +147,53 @@ static int follower_stream_add_header(FollowerStream *s, const FollowerState *st
     return r == 0 ? follower_stream_send_header(s) : r;
 }
 
+static void follower_stream_mark_gap(FollowerStream *s, const PdGap *gap) {
+    pd_stream_mark_write(
+        &s->out, &(PdStreamMark){.is_gap = true, .gap = *gap, .real_offset = s->real_offset});
+}
+
 static void follower_stream_put_gap(FollowerStream *s, PdGap gap) {
     gap.from_ns = MAX(gap.from_ns, s->since_ns);
     gap.to_ns = MIN(gap.to_ns, s->until_ns);
     if (gap.from_ns < gap.to_ns)
-        pd_stream_mark_write(
-            &s->out, &(PdStreamMark){.is_gap = true, .gap = gap, .real_offset = s->real_offset});
+        follower_stream_mark_gap(s, &gap);
+}
+
+/* Modulo 2^64: the window may begin before the clock of the samples does. */
+static void follower_stream_put_before(FollowerStream *s, const FollowerState *state) {
+    const FollowerOptions *o = s->options;
+    const FollowerBefore *before = s->before;
+    uint64_t since_ns = o->position_ns > 0 ? s->since_ns + s->real_offset : o->since_ns;
+    uint64_t until_ns = state->manifest->coverage.from_ns + s->real_offset;
+    /* The segment that was found may be deleted before it is read. */
+    bool is_first = state->name.number == before->number;
+
+    if (o->until_ns > 0)
+        until_ns = MIN(until_ns, o->until_ns);
+    for (size_t i = 0; state->manifest->covered && i < before->n + !is_first; i++) {
+        PdGap gap = {.to_ns = UINT64_MAX, .cpu = PD_ALL_CPUS, .reason = PD_GAP_DELETED};
+
+        if (i < before->n)
+            gap = before->gaps[i];
+        gap.from_ns = MAX(gap.from_ns, since_ns);
+        since_ns = gap.to_ns = MIN(gap.to_ns, until_ns);
+        if (gap.from_ns >= gap.to_ns)
+            continue;
+        gap.from_ns -= s->real_offset;
+        gap.to_ns -= s->real_offset;
+        follower_stream_mark_gap(s, &gap);
+    }
 }
 
 /* What lies between the last segment and this one. */
 static void follower_stream_put_break(FollowerStream *s, const FollowerState *state) {
-    const PdCoverage *coverage = &state->manifest->coverage;
-    uint64_t number = state->name.number;
-    PdGap gap = {.from_ns = s->number > 0 ? s->covered_to_ns : s->since_ns,
-                 .to_ns = coverage->from_ns,
-                 .cpu = PD_ALL_CPUS,
-                 .reason = s->number > 0 ? s->after : PD_GAP_NOT_STARTED};
+    bool is_next = state->name.number == s->number + 1;
 
-    if (!state->manifest->covered || (s->number > 0 && s->covered_to_ns == 0))
-        return;
-    if (s->number > 0 ? number > s->number + 1 : number > 1)
-        gap.reason = PD_GAP_DELETED;
-    follower_stream_put_gap(s, gap);
+    if (state->manifest->covered && s->covered_to_ns > 0)
+        follower_stream_put_gap(s, (PdGap){.from_ns = s->covered_to_ns,
+                                           .to_ns = state->manifest->coverage.from_ns,
+                                           .cpu = PD_ALL_CPUS,
+                                           .reason = is_next ? s->after : PD_GAP_DELETED});
 }
 
 static bool follower_stream_has_sent(const FollowerStream *s, const PdGap *gap) {
@@ -226,7 +246,7 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     if (m->sensitive && !s->options->privileged)
         return -EACCES;
     follower_stream_set_times(s, m);
-    if (s->begun)
+    if (s->number > 0)
         follower_stream_put_break(s, state);
     /* Samples of neighbours may overlap by what a sweep took. */
     if (m->covered && m->coverage.from_ns > s->until_ns &&
@@ -250,7 +270,7 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     s->directory = m->directory;
     s->n_gaps = 0;
     if (r == 0 && s->number == 0)
-        follower_stream_put_break(s, state);
+        follower_stream_put_before(s, state);
     return r;
 }
 

@@ -7,9 +7,17 @@
 #include "store/follow/follower-option.h"
 #include "store/follow/follower-segment.h"
 
+/* The gaps between the beginning of the window and its first segment, by CLOCK_REALTIME. */
+typedef struct FollowerBefore {
+    uint64_t number; /* of that segment */
+    PdGap gaps[2];
+    size_t n;
+} FollowerBefore;
+
 typedef struct FollowerStream {
     Store *store;
     const FollowerOptions *options; /* borrowed */
+    const FollowerBefore *before;   /* borrowed */
     int socket;
     int (*send)(void *to, Bytes bytes);
     void *to;
@@ -30,8 +38,8 @@ typedef struct FollowerStream {
     size_t n_gaps;
 } FollowerStream;
 
-int follower_stream_open(FollowerStream *stream, Store *store, const FollowerOptions *options,
-                         int socket, int (*send)(void *to, Bytes bytes), void *to);
+/* `from` has what is borrowed, and whom to send to. */
+int follower_stream_open(const FollowerStream *from, FollowerStream *ret);
 void follower_stream_done(FollowerStream *stream);
 /* Begins the next segment. 1: the window has ended before it. */
 int follower_stream_begin(FollowerStream *stream, const FollowerState *state);

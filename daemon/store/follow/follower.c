@@ -35,6 +35,7 @@ struct Follower {
     _Atomic bool ending;    /* the daemon ends */
     _Atomic unsigned hurry; /* how many sweeps it may still have at once */
     uint64_t number;        /* of the next segment */
+    FollowerBefore before;
     FollowerStream stream;
 };
 
@@ -147,17 +148,45 @@ Follower *follower_free(Follower *follower) {
     return NULL;
 }
 
-/* The number of the segment that will hold what comes next. */
-static uint64_t follower_newest(Store *store, const char *session) {
-    uint64_t number = 0;
+/* Why nothing is recorded after this one, as long as the next one has not begun. */
+static PdGapReason follower_reason_after(const Store *store, const Entry *entry) {
+    if (!entry)
+        return PD_GAP_NOT_STARTED;
+    if (!entry->is_known || entry->unreadable || !entry->covered)
+        return PD_GAP_UNKNOWN;
+    return strcmp(entry->boot, store->boot) == 0 ? entry->after : PD_GAP_REBOOTED;
+}
+
+/* Begins with the segment that will hold what comes next. */
+static void follower_seek_next(Follower *f) {
+    Store *store = f->owner->store;
+    const Entry *newest = NULL;
     Folder *folder;
 
     pthread_mutex_lock(&store->mutex);
-    folder = store_folder(store, session);
+    folder = store_folder(store, f->options.session);
     for (size_t i = 0; folder && i < folder->n_entries; i++)
-        number = MAX(number, folder->entries[i].name.number + 1);
+        if (!newest || folder->entries[i].name.number > newest->name.number)
+            newest = &folder->entries[i];
+    f->number = newest ? newest->name.number + 1 : 0;
+    f->before = (FollowerBefore){.number = f->number,
+                                 .gaps = {{.to_ns = UINT64_MAX,
+                                           .cpu = PD_ALL_CPUS,
+                                           .reason = follower_reason_after(store, newest)}},
+                                 .n = 1};
     pthread_mutex_unlock(&store->mutex);
-    return number;
+}
+
+/* Begins with the first segment of the window. */
+static void follower_seek_first(Follower *f, const Window *window) {
+    const PdCoverage *coverage = &window->coverage;
+    FollowerBefore *before = &f->before;
+
+    f->number = before->number = window->parts[0].name.number;
+    for (size_t i = 0; i < coverage->n_gaps && before->n < ARRAY_SIZE(before->gaps); i++)
+        if (coverage->gaps[i].cpu == PD_ALL_CPUS &&
+            coverage->gaps[i].to_ns <= window->parts[0].real_from_ns)
+            before->gaps[before->n++] = coverage->gaps[i];
 }
 
 /* Whether something in the window may still be recorded, or written by the next sweep. */
@@ -187,14 +216,14 @@ int follower_seek(Follower *f, SnapshotFailure *ret_why) {
     memcpy(query.session, o->session, sizeof(query.session));
     r = window_new(f->owner->store, &query, &window, ret_why);
     if (r == -ENODATA && ret_why->error == SNAPSHOT_UNAVAILABLE && follower_may_come(f, ret_why)) {
-        f->number = follower_newest(f->owner->store, o->session);
+        follower_seek_next(f);
         return 0;
     }
     if (r < 0)
         return r;
     if (window->sensitive && !o->privileged)
         return -EACCES;
-    f->number = window->parts[0].name.number;
+    follower_seek_first(f, window);
     return 0;
 }
 
@@ -256,9 +285,13 @@ static int follower_take_next(Follower *f) {
 }
 
 void follower_run(Follower *f, int socket, int (*send)(void *to, Bytes bytes), void *to) {
-    const FollowerOptions *o = &f->options;
-    int r = socket < 0 ? -EPIPE
-                       : follower_stream_open(&f->stream, f->owner->store, o, socket, send, to);
+    const FollowerStream stream = {.store = f->owner->store,
+                                   .options = &f->options,
+                                   .before = &f->before,
+                                   .socket = socket,
+                                   .send = send,
+                                   .to = to};
+    int r = socket < 0 ? -EPIPE : follower_stream_open(&stream, &f->stream);
 
     while (r == 0 && !atomic_load(&f->ending))
         r = follower_take_next(f);
