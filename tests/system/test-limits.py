@@ -349,6 +349,12 @@ def define(name, release):
         up = float(machine.do("cut -d' ' -f1 /proc/uptime"))
         times = times_of(machine, done.text.strip())
         check(times and max(times) < up, "samples of another boot")
+        # So does a view, whose window begins before the clock of this boot did.
+        done = machine.run("profctl report --json=short --last 1h 2>/dev/null")
+        equal(done.status, 8, "status of a report beyond the boot")
+        gaps = [gap for gap in json.loads(done.text)["gaps"] if gap.get("cpu") is None]
+        check(gaps and gaps[0]["reason"] == "rebooted", f"the gaps are {gaps}")
+        check(sum(gap["untilUsec"] - gap["sinceUsec"] for gap in gaps) > (3600 - up - 60) * 1e6, f"the gaps are {gaps}")
         # The first boot is looked back on by the time of day alone.
         since, until = (f"@{last[key] / 1e6:.6f}" for key in ("sinceUsec", "untilUsec"))
         done = machine.run(f"profctl snapshot --since={since} --until={until} 2>/tmp/said")
