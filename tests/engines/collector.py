@@ -16,18 +16,13 @@ import threading
 import time
 
 from tap import build_path, check, skip, source_path
+from workload import free_port
 
 PROGRAM = build_path("engines", "otelcol-profiles")
 PATH = "/v1development/profiles"
 TENANTS = ("a", "b", "guarded")
 TOKEN = "the-token-of-a-test"
 READY_S = 60
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for_port(port, process, log):

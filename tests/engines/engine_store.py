@@ -15,8 +15,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 from daemon import Daemon, session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import need_root, scratch, spinning  # noqa: E402
+from workload import scratch, spinning  # noqa: E402
 from tap import check, equal  # noqa: E402
 
 SECOND = 1_000_000_000
@@ -86,21 +87,16 @@ def repeat(store):
     return end - monotonic + real
 
 
-class Store:
+class Store(Scene):
     """For all tests of a program, while profd goes on recording."""
 
-    daemon = folder = since = until = None
     _samples = None
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon:
-            return cls
-        cls.folder = scratch()
-        path = cls.folder.__enter__()
+    def begin(cls, enter):
+        cls.folder = enter(scratch())
         config = session(Event="cpu-clock", Frequency=49, RotateIntervalSec="60s")
-        with Daemon(path, config=config + "Compress=none\n") as daemon, spinning():
+        with Daemon(cls.folder, config=config + "Compress=none\n") as daemon, spinning():
             with subprocess.Popen(["sh", "-c", WORK], stderr=subprocess.DEVNULL, start_new_session=True) as work:
                 time.sleep(RECORDED_S)
                 os.killpg(work.pid, 9)
@@ -108,14 +104,13 @@ class Store:
             equal(daemon.process.wait(timeout=60), 0, "the status of profd")
         cls.until = repeat(daemon.store) // SECOND * SECOND
         cls.since = cls.until - INTERVALS * SECOND
-        cls.daemon = Daemon(path, config=config)
-        return cls
+        cls.daemon = enter(Daemon(cls.folder, config=config))
 
     @classmethod
     def samples(cls):
         """What perf makes of the same window: (time of day, comm, innermost function) of each sample."""
         if cls._samples is None:
-            with Varlink(cls.get().daemon.control()) as v:
+            with Varlink(cls.control()) as v:
                 replies = v.call("Snapshot", sinceUsec=cls.since // 1000, untilUsec=cls.until // 1000)
             snapshot = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
             cls._samples = list(perf_samples(snapshot))
@@ -125,12 +120,6 @@ class Store:
     def seconds(cls):
         """The samples of each second, by its time of day."""
         return collections.Counter(re.search(r"\d\d:\d\d:\d\d", tod)[0] for tod, _, _ in cls.samples())
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
 
 
 def perf_samples(path):

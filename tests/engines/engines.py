@@ -17,19 +17,15 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from collector import PATH, Collector, Engine, Front, Request, free_port  # noqa: E402
+from collector import PATH, Collector, Engine, Front, Request  # noqa: E402
 from engine_store import INTERVALS, PROGRAMS, SECOND, Store  # noqa: E402
-from gateway_program import GATEWAY, Gateway  # noqa: E402
-from workload import scratch, wait_until  # noqa: E402
+from gateway import GATEWAY, Gateway, send  # noqa: E402
+from workload import free_port, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 HOST = "engine-test"
 PATIENCE_S = 600
 GOLDEN = {"leaf": 404040400, "rec": 80808080, "main": 20202020}
-
-
-def send(name, kind, url, **keys):
-    return f"[Send {name}]\nType={kind}\nURL={url}\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
 
 
 def head(store):
@@ -53,8 +49,6 @@ def to_send(folder, store, *names):
 def wait_until_sent(gateway, *names):
     """Until the window has arrived at all of these destinations, and what was recorded since."""
     def done():
-        if not os.path.exists(os.path.join(gateway.runtime, "status.json")):
-            return False
         found = [gateway.destination(name) for name in names]
         return all(d and d["backlogUsec"] == 0 and d["sentIntervals"] >= len(Store.seconds()) for d in found)
 
@@ -406,7 +400,4 @@ def pyroscope_leaves(answer):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Store.end()
+    main()

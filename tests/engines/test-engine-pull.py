@@ -14,10 +14,10 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
-from gateway_program import Gateway  # noqa: E402
-from gateway_pull import FREQUENCY, PROFILE_BYTES_MAX, Run, ask, free_port  # noqa: E402
+from gateway import Gateway  # noqa: E402
+from gateway_pull import FREQUENCY, PROFILE_BYTES_MAX, Run, ask  # noqa: E402
 from wire import Pprof, unpacked  # noqa: E402
-from workload import end, wait_until  # noqa: E402
+from workload import end, free_port, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 TOKEN = "0123456789abcdef-of-a-test"
@@ -39,11 +39,11 @@ def go_pprof_gets_the_past_at_once():
     begin_ns = time.time_ns()
     done = subprocess.run(["go", "tool", "pprof", "-raw", f"http://127.0.0.1:{Run.port}/debug/pprof/profile?seconds=30"],
                           capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                          env={**os.environ, **GO, "PPROF_TMPDIR": Run.path})
+                          env={**os.environ, **GO, "PPROF_TMPDIR": Run.folder})
     equal(done.returncode, 0, done.stderr)
     duration = re.search(r"^Duration: 30s?$", done.stdout, re.M)
     check(duration, done.stdout[:500])
-    path = [os.path.join(Run.path, name) for name in os.listdir(Run.path) if name.startswith("pprof.")]
+    path = [os.path.join(Run.folder, name) for name in os.listdir(Run.folder) if name.startswith("pprof.")]
     equal(len(path), 1, "the profiles that pprof kept")
     with open(path[0], "rb") as f:
         got = Pprof(unpacked(f.read(), PROFILE_BYTES_MAX))
@@ -76,7 +76,7 @@ def certificate(folder):
 
 
 def write(name, text):
-    path = os.path.join(Run.path, name)
+    path = os.path.join(Run.folder, name)
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     return path
@@ -97,10 +97,10 @@ def asked(port, query):
 def prometheus_scrapes_both_with_and_without_tls():
     need("prometheus")
     run = Run.get()
-    cert, key = certificate(run.path)
+    cert, key = certificate(run.folder)
     token = write("token", TOKEN)
     secure, port = free_port(), free_port()
-    os.mkdir(os.path.join(run.path, "secure"))
+    os.mkdir(os.path.join(run.folder, "secure"))
     config = write("prometheus.yml", f"""
 global: {{scrape_interval: 1s}}
 scrape_configs:
@@ -117,8 +117,8 @@ scrape_configs:
     static_configs: [{{targets: ["127.0.0.1:{secure}"]}}]
 """)
     listen = f"[Listen]\nAddress=127.0.0.1:{secure}\nCertificateFile={cert}\nKeyFile={key}\nTokenFile={token}\n"
-    with Gateway(os.path.join(run.path, "secure"), f"[Gateway]\nSocket={run.daemon.control()}\n{listen}"):
-        prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={run.path}/tsdb",
+    with Gateway(os.path.join(run.folder, "secure"), f"[Gateway]\nSocket={run.daemon.control()}\n{listen}"):
+        prometheus = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={run.folder}/tsdb",
                                        f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"], stdin=subprocess.DEVNULL)
         try:
             wait_until(lambda: len(asked(port, "scrape_samples_scraped")) == 3, LIMIT_S, "a scrape of each job")
@@ -159,10 +159,10 @@ def parca_scrapes_profiles():
     if not shutil.which("parca"):
         skip("no parca on PATH")
     run, port = Run.get(), free_port()
-    config = write("parca.yaml", PARCA.format(folder=os.path.join(run.path, "parca"), port=run.port))
+    config = write("parca.yaml", PARCA.format(folder=os.path.join(run.folder, "parca"), port=run.port))
     parca = subprocess.Popen(["parca", f"--config-path={config}", f"--http-address=127.0.0.1:{port}",
                               "--debuginfod-upstream-servers=http://127.0.0.1:9", "--storage-active-memory=67108864"],
-                             cwd=run.path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                             cwd=run.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wanted = {("process_cpu", "samples"), ("process_cpu", "cpu")}
         wait_until(lambda: wanted <= types_of_parca(port), LIMIT_S, "profiles of the gateway in Parca")
@@ -171,7 +171,4 @@ def parca_scrapes_profiles():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

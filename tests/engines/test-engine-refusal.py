@@ -13,12 +13,13 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from collector import TOKEN, Collector, Engine, free_port  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
+from collector import TOKEN, Collector, Engine  # noqa: E402
+from daemon import session  # noqa: E402
 from engine_store import SECOND, perf_samples  # noqa: E402
-from gateway import WAIT_S, Gateway, send  # noqa: E402
+from gateway import Sender, send  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import end, need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import end, free_port, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 SECONDS = 2  # of an interval
@@ -59,30 +60,13 @@ http {
 """
 
 
-class Scene:
-    """A recorder and a load, for all tests."""
-
-    stack = folder = daemon = None
-
-    @classmethod
-    def get(cls):
-        need_root()
-        if not cls.stack:
-            cls.stack = contextlib.ExitStack()
-            cls.folder = cls.stack.enter_context(scratch())
-            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=session(Event="cpu-clock", Frequency=199)))
-            cls.stack.enter_context(spinning())
-        return cls
-
-    @classmethod
-    def close(cls):
-        if cls.stack:
-            cls.stack.close()
+class Run(Scene):
+    config = session(Event="cpu-clock", Frequency=199)
 
 
 @contextlib.contextmanager
 def collector(name):
-    folder = os.path.join(Scene.get().folder, name)
+    folder = os.path.join(Run.get().folder, name)
     os.mkdir(folder)
     with Collector(folder) as found:
         yield found
@@ -94,7 +78,7 @@ class Nginx(Engine):
     def __init__(self, name, engine):
         if not shutil.which("nginx"):
             skip("nginx is not installed")
-        folder = os.path.join(Scene.get().folder, f"nginx-{name}")
+        folder = os.path.join(Run.get().folder, f"nginx-{name}")
         os.mkdir(folder)
         self.small, self.few = free_port(), free_port()
         self.access = os.path.join(folder, "access.log")
@@ -109,7 +93,7 @@ class Nginx(Engine):
 
 
 def gateway(name, url, rules="", **keys):
-    return Gateway(Scene.get().folder, Scene.daemon.control(), rules + send(name, "otlp", url, **keys), name=name, interval_s=SECONDS)
+    return Sender(Run.get().folder, Run.control(), rules + send(name, "otlp", url, **keys), name=name, interval_s=SECONDS)
 
 
 @contextlib.contextmanager
@@ -117,7 +101,7 @@ def crowd():
     """Many programs, each with a few samples: no series of theirs is large."""
     with contextlib.ExitStack() as stack:
         for i in range(CROWD):
-            path = os.path.join(Scene.get().folder, f"crowd-{i}")
+            path = os.path.join(Run.get().folder, f"crowd-{i}")
             shutil.copy(build_path("tests", "integration", "load", "spin"), path)
             stack.callback(end, subprocess.Popen([path, "0"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
         yield
@@ -131,7 +115,7 @@ def check_whole(g, name, found, prefix=""):
     g.stop()
     since = min(p["time"] for p in found.profiles(tenant_of(name)))
     check(until - since >= INTERVALS * SECONDS * SECOND, f"only {(until - since) / SECOND} s were sent")
-    with Varlink(Scene.daemon.control()) as v:
+    with Varlink(Run.control()) as v:
         replies = v.call("Snapshot", sinceUsec=since // 1000, untilUsec=until // 1000)
     path = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
     want = collections.Counter(comm for _, comm, _ in perf_samples(path) if comm.startswith(prefix))
@@ -143,7 +127,7 @@ def check_whole(g, name, found, prefix=""):
                 # What had to be folded has the name of its service alone.
                 got[attributes.get("thread.name", profile["resource"]["service.name"])] += count
         return got if got.total() >= want.total() else None
-    got = wait_until(arrived, WAIT_S, f"{want.total()} samples in the Collector's file")
+    got = wait_until(arrived, Sender.patience_s, f"{want.total()} samples in the Collector's file")
     equal({key: (got[key], want[key]) for key in got | want if got[key] != want[key]}, {}, "programs with other samples than by perf")
     equal([g.counter(name, key) for key in ("refusedIntervals", "refusedSamples")], [0, 0], "what is counted as refused")
 
@@ -152,26 +136,21 @@ def tenant_of(name):
     return "guarded" if name == "token" else "a"
 
 
-def destination(g, name):
-    status = g.read_status()
-    return next((d for d in status["destinations"] if d["name"] == name), {}) if status else {}
-
-
 @test
 def wrong_token_loses_nothing_and_a_right_one_takes_effect_by_itself():
     with collector("token") as found:
-        path = os.path.join(Scene.folder, "secret")
+        path = os.path.join(Run.folder, "secret")
         with open(path, "w", encoding="utf-8") as f:
             f.write("not-the-token\n")
         with gateway("token", f"http://127.0.0.1:{found.ports['guarded']}", TokenFile=path) as g:
             g.wait_for_log("does not accept the credentials .HTTP 401.")
-            said = g.wait(lambda: destination(g, "token").get("lastError") and destination(g, "token"), "an error in the status")
+            said = g.wait_until(lambda: g.destination("token").get("lastError") and g.destination("token"), "an error in the status")
             check("HTTP 401" in said["lastError"] and "TokenFile=" in said["remedy"], said)
-            g.wait(lambda: destination(g, "token")["lagUsec"] >= INTERVALS * SECONDS * 1_000_000, "intervals that wait")
+            g.wait_until(lambda: g.destination("token")["lagUsec"] >= INTERVALS * SECONDS * 1_000_000, "intervals that wait")
             equal(list(found.requests("guarded")), [], "what came without the right token")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(TOKEN + "\n")
-            g.wait(lambda: list(found.requests("guarded")), "a request with the right one")
+            g.wait_until(lambda: list(found.requests("guarded")), "a request with the right one")
             check_whole(g, "token", found)
             check("not-the-token" not in g.log() and TOKEN not in g.log(), "the token is in the log")
 
@@ -180,7 +159,7 @@ def wrong_token_loses_nothing_and_a_right_one_takes_effect_by_itself():
 def request_that_is_too_large_is_sent_in_parts():
     with collector("large") as found, Nginx("large", found) as nginx, crowd():
         with gateway("large", f"http://127.0.0.1:{nginx.small}", RULES, Compress="no") as g:
-            g.wait(lambda: destination(g, "large").get("sentIntervals", 0) >= INTERVALS, "intervals that have arrived")
+            g.wait_until(lambda: g.destination("large").get("sentIntervals", 0) >= INTERVALS, "intervals that have arrived")
             check_whole(g, "large", found, "crowd-")
             check("says that the request is too large (HTTP 413)" in g.log(), g.log())
         answers = nginx.answers()
@@ -192,8 +171,8 @@ def request_that_is_too_large_is_sent_in_parts():
 def engine_that_wants_fewer_requests_is_left_in_peace():
     with collector("few") as found, Nginx("few", found) as nginx:
         with gateway("few", f"http://127.0.0.1:{nginx.few}") as g:
-            g.wait(lambda: any(status == 429 for status, _, _ in nginx.answers()), "a request too many")
-            g.wait(lambda: destination(g, "few").get("sentIntervals", 0) >= INTERVALS, "intervals that have arrived")
+            g.wait_until(lambda: any(status == 429 for status, _, _ in nginx.answers()), "a request too many")
+            g.wait_until(lambda: g.destination("few").get("sentIntervals", 0) >= INTERVALS, "intervals that have arrived")
             check_whole(g, "few", found)
             check("asks for fewer requests (HTTP 429)" in g.log(), g.log())
         answers = nginx.answers()
@@ -203,7 +182,4 @@ def engine_that_wants_fewer_requests_is_left_in_peace():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Scene.close()
+    main()

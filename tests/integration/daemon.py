@@ -13,7 +13,6 @@ import uuid
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check  # noqa: E402
-from workload import need_root, scratch  # noqa: E402
 
 PROFD = build_path("daemon", "profd")
 READY_S = 30
@@ -226,23 +225,3 @@ def look_anew(daemon):
     mark = daemon.mark()
     daemon.send(signal.SIGHUP)
     daemon.wait_for_log("Reloaded the configuration", mark)
-
-
-class Shared:
-    """One profd for all tests of a suite that do not end it, started when it is first asked for."""
-
-    def __init__(self, config):
-        self.config = config
-        self.scratch = self.daemon = None
-
-    def get(self):
-        need_root()
-        if self.daemon is None:
-            self.scratch = scratch()
-            self.daemon = Daemon(self.scratch.__enter__(), config=self.config)
-        return self.daemon
-
-    def end(self):
-        if self.daemon:
-            self.daemon.kill()
-            self.scratch.__exit__(None, None, None)

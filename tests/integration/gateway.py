@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""profd-gateway beside a profd of a test, with folders of its own."""
+"""profd-gateway as an administrator would run it: a configuration, folders of its own, signals, its log."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ from tap import build_path, check, equal  # noqa: E402
 from workload import end  # noqa: E402
 
 GATEWAY = build_path("gateway", "profd-gateway")
-WAIT_S = 300
+STOP_S = 60
 
 
 def send(name, kind, url, **keys):
@@ -25,59 +25,108 @@ def send(name, kind, url, **keys):
 
 
 class Gateway:
-    """Runs until the block ends. `sends` is the text of its destinations, `name` tells its folders apart; the same
-    name goes on with the same state."""
+    """Started with this configuration; waited for until it runs, unless `ready` is false."""
 
-    def __init__(self, folder, socket, sends, name="gateway", interval_s=1, more=""):
-        self.interval_ns = interval_s * 1_000_000_000
-        self.folder = os.path.join(folder, name)
-        self.state = os.path.join(self.folder, "state")
-        self.runtime = os.path.join(self.folder, "run")
-        for path in (self.state, self.runtime):
-            os.makedirs(path, exist_ok=True)
-        self.config = os.path.join(self.folder, "gateway-test.conf")
-        with open(self.config, "w", encoding="utf-8") as f:
-            f.write(f"[Gateway]\nSocket={socket}\nIntervalSec={interval_s}\nHost=test-host\n{more}[Listen]\nSocket=none\n{sends}")
-        self.log_path = os.path.join(self.folder, "log")
-        self.process = None
-        self.start()
+    patience_s = 30
 
-    def start(self):
+    def __init__(self, folder, config, *arguments, ready=True, **popen):
+        self.folder = folder
+        self.runtime = os.path.join(folder, "gateway-run")
+        self.state = os.path.join(folder, "gateway-state")
+        self.config_path = os.path.join(folder, "gateway.conf")
+        self.log_path = os.path.join(folder, "gateway-log")
+        self.configure(config)
+        self.begin = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
+        self.start(*arguments, **popen)
+        try:
+            if ready:
+                self.wait_for_log("as host ")
+        except BaseException:
+            self.kill()
+            raise
+
+    def start(self, *arguments, **popen):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
-                [GATEWAY, f"--config={self.config}", f"--state={self.state}", f"--runtime={self.runtime}"],
-                stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen([GATEWAY, *self.options(), *arguments], stderr=log, stdin=subprocess.DEVNULL, **popen)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        end(self.process)
+        self.kill()
 
-    def log(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as f:
-            return f.read()
+    def options(self):
+        return [f"--config={self.config_path}", f"--state={self.state}", f"--runtime={self.runtime}"]
+
+    def configure(self, config):
+        with open(self.config_path, "w", encoding="utf-8") as f:
+            f.write(config)
+
+    def log(self, begin=None):
+        with open(self.log_path, "rb") as f:
+            f.seek(self.begin if begin is None else begin)
+            return f.read().decode(errors="replace")
+
+    def mark(self):
+        """A place in the log, to look only behind it."""
+        return os.path.getsize(self.log_path)
+
+    def wait_until(self, condition, what):
+        """The first true answer."""
+        end_at = time.monotonic() + self.patience_s
+        while not (answer := condition()):
+            check(self.process.poll() is None, f"profd-gateway ended with {self.process.returncode}: {self.log()[-2000:]}")
+            check(time.monotonic() < end_at, f"waited {self.patience_s} s for {what}; {self.status()}; {self.log()[-2000:]}")
+            time.sleep(0.05)
+        return answer
+
+    def wait_for_log(self, words, begin=None):
+        self.wait_until(lambda: re.search(words, self.log(begin)), f"'{words}' in the log")
+
+    def status(self):
+        """What it says of itself, or None."""
+        try:
+            with open(os.path.join(self.runtime, "status.json"), encoding="utf-8") as f:
+                return json.load(f)
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+    def destination(self, name):
+        """What it says of a destination, or nothing."""
+        return next((each for each in (self.status() or {}).get("destinations", []) if each["name"] == name), {})
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def reload(self, config, words):
+        mark = self.mark()
+        self.configure(config)
+        self.send(signal.SIGHUP)
+        self.wait_for_log(words, mark)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=STOP_S)
 
     def kill(self):
-        end(self.process, signal.SIGKILL)
+        end(self.process)
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        equal(self.process.wait(timeout=60), 0, f"status of the gateway: {self.log()[-2000:]}")
 
-    def wait(self, condition, what, seconds=WAIT_S):
-        """The first true answer; limits are far off, since a busy machine is no failure."""
-        end_at = time.monotonic() + seconds
-        while True:
-            answer = condition()
-            if answer:
-                return answer
-            check(self.process.poll() is None, f"the gateway ended with {self.process.returncode}: {self.log()[-2000:]}")
-            check(time.monotonic() < end_at, f"waited {seconds} s in vain for {what}; {self.read_status()}; {self.log()[-1500:]}")
-            time.sleep(0.05)
+class Sender(Gateway):
+    """A gateway with destinations beside a profd of a test. `sends` is the text of these, `name` tells its folders apart; the
+    same name goes on with the same state. Limits are far off, since a busy machine is no failure."""
 
-    def wait_for_log(self, words):
-        return self.wait(lambda: re.search(words, self.log()), f"'{words}' in the log")
+    patience_s = 300
+
+    def __init__(self, folder, socket, sends, name="gateway", interval_s=1):
+        self.interval_ns = interval_s * 1_000_000_000
+        folder = os.path.join(folder, name)
+        os.makedirs(folder, exist_ok=True)
+        super().__init__(folder, f"[Gateway]\nSocket={socket}\nIntervalSec={interval_s}\nHost=test-host\n"
+                                 f"[Listen]\nSocket=none\n{sends}", ready=False)
+
+    def stop(self, number=signal.SIGTERM):
+        equal(super().stop(number), 0, f"status of the gateway: {self.log()[-2000:]}")
 
     def state_of(self, name):
         """What its file says, or None."""
@@ -90,14 +139,6 @@ class Gateway:
     def counter(self, name, key):
         return self.state_of(name)["counters"][key]
 
-    def read_status(self):
-        """What it says of itself, or None."""
-        try:
-            with open(os.path.join(self.runtime, "status.json"), encoding="utf-8") as f:
-                return json.load(f)
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-
     def sent_until(self, name):
         """Everything before this time was sent or is lost for good, as of the last state that was written."""
         state = self.state_of(name)
@@ -108,7 +149,7 @@ class Gateway:
     def settle(self, *names):
         """Waits until all that was recorded up to now is sent; that time, where an interval ends."""
         until = time.time_ns() // self.interval_ns * self.interval_ns
-        self.wait(lambda: all(self.sent_until(name) >= until for name in names), f"what was recorded before {until} at {names}")
+        self.wait_until(lambda: all(self.sent_until(name) >= until for name in names), f"what was recorded before {until} at {names}")
         return until
 
     def observe(self, name):
@@ -138,7 +179,7 @@ class Observation:
 
     def run(self):
         while not self.over.wait(0.2):
-            status = self.gateway.read_status()
+            status = self.gateway.status()
             if status and (not self.moments or status["nowUsec"] / 1e6 > self.moments[-1].at_s):
                 send = next(each for each in status["destinations"] if each["name"] == self.name)
                 self.moments.append(Moment(status["nowUsec"] / 1e6, (status["nowUsec"] - (status["source"]["untilUsec"] or 0)) / 1e6,

@@ -5,17 +5,17 @@ import collections
 import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
-from gateway_program import Gateway  # noqa: E402
+from daemon import session  # noqa: E402
+from gateway import Gateway  # noqa: E402
 from profctl import profctl  # noqa: E402
+from scene import Scene  # noqa: E402
 from wire import Pprof, unpacked  # noqa: E402
-from workload import need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import free_port, wait_until  # noqa: E402
 from tap import equal  # noqa: E402
 
 FREQUENCY = 199
@@ -24,44 +24,23 @@ RECORDED_S = 5
 PROFILE_BYTES_MAX = 64 << 20
 
 
-class Run:
+class Run(Scene):
     """One profd and one gateway for all tests, and a window that both have recorded."""
 
-    daemon = None
+    config = session(Event="cpu-clock", Frequency=FREQUENCY)
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.load = spinning()
-            cls.spin = cls.load.__enter__()
-            cls.folder = scratch()
-            cls.path = cls.folder.__enter__()
-            cls.daemon = Daemon(cls.path, config=session(Event="cpu-clock", Frequency=FREQUENCY))
-            cls.port = free_port()
-            # As the service has it: tables of symbols are made once.
-            cache = os.path.join(cls.path, "cache")
-            os.mkdir(cache, 0o700)
-            cls.gateway = Gateway(cls.path, f"[Gateway]\nSocket={cls.daemon.control()}\nIntervalSec=1\n"
-                                            f"[Listen]\nAddress=127.0.0.1:{cls.port}\n",
-                                  env={**os.environ, "CACHE_DIRECTORY": cache})
-            cls.since = int(time.time()) + 1
-            wait_until(lambda: ask("/readyz")[0] == 200 and time.time() > cls.since + RECORDED_S, LIMIT_S, "a window to ask for")
-        return cls
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.gateway.kill()
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    def begin(cls, enter):
+        super().begin(enter)
+        cls.port = free_port()
+        # As the service has it: tables of symbols are made once.
+        cache = os.path.join(cls.folder, "cache")
+        os.mkdir(cache, 0o700)
+        cls.gateway = enter(Gateway(cls.folder, f"[Gateway]\nSocket={cls.daemon.control()}\nIntervalSec=1\n"
+                                                f"[Listen]\nAddress=127.0.0.1:{cls.port}\n",
+                                    env={**os.environ, "CACHE_DIRECTORY": cache}))
+        cls.since = int(time.time()) + 1
+        wait_until(lambda: ask("/readyz")[0] == 200 and time.time() > cls.since + RECORDED_S, LIMIT_S, "a window to ask for")
 
 
 def ask(path):
@@ -89,10 +68,10 @@ def window():
 
 def snapshot():
     """A recording of the same window."""
-    path = os.path.join(Run.path, "window.perf.data")
+    path = os.path.join(Run.folder, "window.perf.data")
     if not os.path.exists(path):
         done = profctl("snapshot", "--since", f"@{Run.since}", "--until", f"@{Run.since + RECORDED_S}", "-o", path,
-                       socket=Run.daemon.control())
+                       socket=Run.control())
         equal(done.returncode, 0, done.stderr)
     return path
 

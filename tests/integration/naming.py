@@ -9,7 +9,7 @@ import subprocess
 
 import recording
 from workload import program
-from tap import check, equal
+from tap import equal
 
 OLD, NEW, BARE = (program(f"deploy-{build}") for build in ("old", "new", "bare"))
 MARK = "[no-build-id]"

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import children, status_of  # noqa: E402
 from workload import end, need_root, scratch, wait_until  # noqa: E402
-from tap import build_path, check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, test  # noqa: E402
 
 TOOL = build_path("tests", "integration", "table-tool")
 HELPER = build_path("daemon", "profd-elf")

@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon, other_boot, session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -28,31 +29,17 @@ MARK = 0x70726f66642d6d6b
 LIMIT_S = 60
 
 
-class Run:
-    folder = daemon = load = None
+class Run(Scene):
+    config, groups = CONFIG, GROUPS
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.load = spinning()
-            cls.load.__enter__()
-            cls.folder = scratch()
-            cls.path = cls.folder.__enter__()
-            cls.daemon = Daemon(cls.path, config=CONFIG, groups=GROUPS)
-            time.sleep(1)
-        return cls.daemon
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
+    def begin(cls, enter):
+        super().begin(enter)
+        time.sleep(1)
 
 
 def connected(user=None, daemon=None):
-    return Varlink((daemon or Run.get()).control(), timeout=LIMIT_S, user=user)
+    return Varlink((daemon or Run.get().daemon).control(), timeout=LIMIT_S, user=user)
 
 
 def now_us():
@@ -259,7 +246,4 @@ def many_followers_get_the_same_beside_one_who_does_not_read():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

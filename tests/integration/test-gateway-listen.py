@@ -63,7 +63,7 @@ def curl_reaches_the_unix_socket_of_the_runtime_folder():
 def metrics_are_of_profd_and_of_the_gateway():
     Run.get()
     text = ask("/metrics")[2].decode()
-    said = profctl("metrics", socket=Run.daemon.control()).stdout
+    said = profctl("metrics", socket=Run.control()).stdout
     names = [re.findall(r"^# TYPE (\S+)", each, re.M) for each in (text, said)]
     equal(names[0][:len(names[1])], names[1], "the metrics of profd")
     equal(len(set(names[0])), len(names[0]), "the number of names")
@@ -94,7 +94,4 @@ def answers_say_that_profd_is_away():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

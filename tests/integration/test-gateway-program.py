@@ -16,7 +16,7 @@ import threading
 import time
 
 from daemon import Daemon, session
-from gateway_program import GATEWAY, Gateway
+from gateway import GATEWAY, Gateway
 from profctl import as_json, ended, environment, profctl, safe
 from tap import check, equal, main, test
 from workload import need_root, scratch, spinning
@@ -88,7 +88,7 @@ def check_config_names_file_and_line_of_each_problem():
 @test
 def it_starts_without_profd_and_without_engines_and_stops_when_asked():
     with scratch() as folder, Gateway(folder, gateway_section(folder) + send("a", Type="otlp", URL=NOWHERE)) as gateway:
-        gateway.wait_until(gateway.has_status, "a status")
+        gateway.wait_until(gateway.status, "a status")
         gateway.wait_until(lambda: gateway.status()["source"]["problem"], "why profd is away")
         status = as_json(profctl("gateway", "status", "--json", f"--runtime={gateway.runtime}"), "gateway")
         equal((status["state"], status["source"]["connected"], status["host"]), ("running", False, "test-host"), "state")
@@ -162,9 +162,9 @@ def a_new_destination_gets_intervals_and_an_unchanged_one_goes_on():
     with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")), spinning(0):
         first = gateway_section(folder) + folder_send(folder, "one")
         with Gateway(folder, first) as gateway:
-            gateway.wait_until(lambda: (gateway.destination("one") or {}).get("sentIntervals", 0) >= 2, "two intervals")
+            gateway.wait_until(lambda: gateway.destination("one").get("sentIntervals", 0) >= 2, "two intervals")
             gateway.reload(first + folder_send(folder, "two"), "Reloaded the configuration")
-            gateway.wait_until(lambda: (gateway.destination("two") or {}).get("sentIntervals", 0) >= 2, "two intervals of the new one")
+            gateway.wait_until(lambda: gateway.destination("two").get("sentIntervals", 0) >= 2, "two intervals of the new one")
             one = gateway.destination("one")
             check(one["up"] and one["backlogUsec"] <= 2 * 10**6 and one["repeatedRequests"] == 0, f"the first one: {one}")
             # Intervals of one second, each once and none left out, over the reload; one that was late comes behind newer ones.

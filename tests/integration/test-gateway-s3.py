@@ -4,7 +4,7 @@
 however often the gateway is killed. The store is a stand-in, for its faults; that the formats are
 those of S3 is shown with a real one (engines)."""
 
-import contextlib
+import functools
 import json
 import os
 import random
@@ -20,7 +20,8 @@ import objects  # noqa: E402
 from bucket import PART_BYTES, REGION, Bucket  # noqa: E402
 from daemon import Daemon, other_boot, session  # noqa: E402
 from profctl import profctl  # noqa: E402
-from workload import LONG, end, need_root, scratch, spinning, wait_until  # noqa: E402
+from scene import Scene  # noqa: E402
+from workload import LONG, end, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
 GATEWAY = build_path("gateway", "profd-gateway")
@@ -36,34 +37,18 @@ KILLS = 50 if LONG else 4
 CONFIG = session(Frequency=997) + session("raw", Frequency=499, CallGraph="dwarf:16K", Compress="none")
 
 
-class Scene:
-    """One recorder and a load, for all tests."""
-
-    stack = folder = daemon = None
+class Run(Scene):
+    config, groups = CONFIG, GROUPS
+    load = functools.partial(spinning, 0)
     has_large = False
-
-    @classmethod
-    def get(cls):
-        need_root()
-        if not cls.stack:
-            cls.stack = contextlib.ExitStack()
-            cls.folder = cls.stack.enter_context(scratch())
-            cls.daemon = cls.stack.enter_context(Daemon(cls.folder, config=CONFIG, groups=GROUPS))
-            cls.stack.enter_context(spinning(0))
-        return cls
-
-    @classmethod
-    def close(cls):
-        if cls.stack:
-            cls.stack.close()
 
 
 class Gateway:
     """With `user` it runs as that one, in this group alone."""
 
     def __init__(self, bucket, name, content="recordings", secret=None, user=None, group=None, daemon=None, seconds=SECONDS):
-        scene = Scene.get()
-        self.state = os.path.join(scene.folder, f"state-{name}")
+        run = Run.get()
+        self.state = os.path.join(run.folder, f"state-{name}")
         os.makedirs(self.state, exist_ok=True)
         self.log_path = os.path.join(self.state, "log")
         path, program, extra = bucket.secret_file(self.state, secret), TOOL, {}
@@ -74,7 +59,7 @@ class Gateway:
                 os.chown(each, user, group)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [program, self.state, (daemon or scene.daemon).control(), "default", bucket.url, path, content, str(seconds)],
+                [program, self.state, (daemon or run.daemon).control(), "default", bucket.url, path, content, str(seconds)],
                 stderr=log, stdin=subprocess.DEVNULL, **extra)
 
     def __enter__(self):
@@ -112,7 +97,7 @@ def wait_windows(bucket, n, gateway=None):
 
 
 def check_content(bucket, keys):
-    objects.check_content(Scene.folder, Scene.daemon.control(), {k: bucket.objects[k] for k in keys}, SECONDS)
+    objects.check_content(Run.folder, Run.control(), {k: bucket.objects[k] for k in keys}, SECONDS)
 
 
 def check_consecutive(keys):
@@ -126,7 +111,7 @@ def objects_are_consecutive_windows_with_each_sample_once():
         gateway.stop()
         check_consecutive(keys)
         check_content(bucket, keys)
-        objects.check_opens(Scene.folder, bucket.objects[keys[1]])
+        objects.check_opens(Run.folder, bucket.objects[keys[1]])
         equal(bucket.refused, [], "requests that the store refused")
         equal(gateway.read_state()["key"], "", "the object under way in the state")
 
@@ -169,7 +154,7 @@ def killed_recorder_leaves_no_sample_out():
     with Bucket() as bucket, Gateway(bucket, "recorder") as gateway:
         wait_objects(bucket, 1, gateway)
         for _ in range(3):
-            pid = wait_until(Scene.daemon.recorder, WAIT_S, "a recorder")
+            pid = wait_until(Run.daemon.recorder, WAIT_S, "a recorder")
             os.kill(pid, signal.SIGKILL)
             time.sleep(random.uniform(0.3, 1))
         keys = wait_windows(bucket, len(bucket.objects) + 4, gateway)
@@ -179,7 +164,7 @@ def killed_recorder_leaves_no_sample_out():
 
 @test
 def boot_within_a_window_leaves_no_sample_out():
-    Scene.get()
+    Run.get()
     with scratch() as folder, Bucket() as bucket:
         # Both boots lie in one window.
         time.sleep(LONG_WINDOW - time.time() % LONG_WINDOW)
@@ -278,15 +263,15 @@ def test_of_a_destination_explains_what_is_wrong():
 
 
 def snapshot(name, of="raw", seconds=2):
-    done = profctl("snapshot", f"--name={name}", f"--session={of}", f"--last={seconds}s", socket=Scene.daemon.control())
+    done = profctl("snapshot", f"--name={name}", f"--session={of}", f"--last={seconds}s", socket=Run.control())
     check("Saved" in done.stderr, f"profctl snapshot: {done.stderr}")
 
 
 def need_large():
     """A snapshot of more than one part, made once."""
-    if not Scene.get().has_large:
+    if not Run.get().has_large:
         snapshot("large")
-        Scene.has_large = True
+        Run.has_large = True
 
 
 @test
@@ -298,8 +283,8 @@ def large_snapshot_is_uploaded_in_parts():
         check(re.fullmatch(r"web-1/\d{4}/\d\d/\d\d/large-\d{8}T\d{6}Z\.perf\.data", key), f"key {key}")
         check(bucket.parts[key] > 1 and len(bucket.objects[key]) > PART_BYTES,
               f"{bucket.parts[key]} parts, {len(bucket.objects[key])} bytes")
-        path = os.path.join(Scene.folder, "large.perf.data")
-        done = profctl("show-snapshot", "large", "-f", "-o", path, socket=Scene.daemon.control())
+        path = os.path.join(Run.folder, "large.perf.data")
+        done = profctl("show-snapshot", "large", "-f", "-o", path, socket=Run.control())
         check(os.path.exists(path), f"profctl show-snapshot: {done.stderr}")
         with open(path, "rb") as f:
             check(f.read() == bucket.objects[key], "the object is not the snapshot")
@@ -385,7 +370,4 @@ def recording_for_administrators_stays_with_profd():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Scene.close()
+    main()

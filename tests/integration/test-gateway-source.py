@@ -14,6 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, other_boot, session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
@@ -29,26 +30,15 @@ LIMIT_S = 90
 SECOND = 1_000_000_000
 
 
-class Run:
+class Run(Scene):
     """One recording for all tests, with a restart of profd in the third interval."""
 
-    lines = None
+    config, groups = CONFIG, GROUPS
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.lines is None:
-            cls.load = spinning()
-            cls.load.__enter__()
-            cls.folder = scratch()
-            path = cls.folder.__enter__()
-            cls.daemon = Daemon(path, config=CONFIG, groups=GROUPS)
-            cls.lines = cls.record(path)
-        return cls.lines
-
-    @classmethod
-    def record(cls, path):
-        cache = os.path.join(path, "cache")
+    def begin(cls, enter):
+        super().begin(enter)
+        cache = os.path.join(cls.folder, "cache")
         os.mkdir(cache, 0o700)
         os.chown(cache, 64311, READ)
         # As the gateway runs: a user of its own whose group may read.
@@ -57,29 +47,18 @@ class Run:
             timer = threading.Timer(LIMIT_S, tool.kill)
             timer.start()
             lines = [tool.stdout.readline().split(), tool.stdout.readline().split()]
-            cls.restart(path)
+            # As systemd restarts it; the keeper keeps nothing.
+            cls.daemon.process.terminate()
+            cls.daemon.process.wait()
+            cls.daemon = enter(Daemon(cls.folder, config=CONFIG, groups=GROUPS))
             rest, problems = tool.communicate()
             timer.cancel()
             equal(tool.returncode, 0, f"source-tool: {problems}")
-        return lines + [line.split() for line in rest.splitlines()]
-
-    @classmethod
-    def restart(cls, path):
-        """As systemd does; the keeper keeps nothing."""
-        cls.daemon.process.terminate()
-        cls.daemon.process.wait()
-        cls.daemon = Daemon(path, config=CONFIG, groups=GROUPS)
-
-    @classmethod
-    def end(cls):
-        if cls.lines:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
+        cls.lines = lines + [line.split() for line in rest.splitlines()]
 
 
 def of(kind):
-    return [line for line in Run.get() if line and line[0] == kind]
+    return [line for line in Run.get().lines if line and line[0] == kind]
 
 
 def recorded():
@@ -89,7 +68,7 @@ def recorded():
 
 def counted_by_perf(since_ns, until_ns, daemon=None):
     """The samples of a snapshot of the window, by process name."""
-    with Varlink((daemon or Run.daemon).control(), timeout=LIMIT_S) as v:
+    with Varlink((daemon or Run.get().daemon).control(), timeout=LIMIT_S) as v:
         replies = v.call("Snapshot", sinceUsec=since_ns // 1000, untilUsec=until_ns // 1000)
     path = [r for r in replies if r["snapshot"]][-1]["snapshot"]["path"]
     done = subprocess.run(["perf", "script", "-F", "comm,time", "-i", path], capture_output=True, check=True)
@@ -228,7 +207,4 @@ def functions_have_names():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

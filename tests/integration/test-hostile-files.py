@@ -18,7 +18,7 @@ from daemon import READY_S, Daemon, children, is_sanitized, session, status_of  
 from hostile import (HungMount, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
                      wait_until)
 from workload import end, need_root, scratch  # noqa: E402
-from tap import build_path, check, equal, main, skip, test  # noqa: E402
+from tap import build_path, check, equal, main, test  # noqa: E402
 
 LOAD = build_path("tests", "bench", "load")
 CONFIG = "[Profd]\nFlushIntervalSec=200ms\n" + session(Event="cpu-clock", Frequency=99, RotateIntervalSec="1s")

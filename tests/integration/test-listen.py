@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import is_sanitized, status_of  # noqa: E402
-from workload import end, scratch, wait_until  # noqa: E402
+from workload import end, free_port, scratch, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 
 TOOL = build_path("tests", "integration", "listen-tool")
@@ -67,12 +67,6 @@ class Listener:
 
     def count(self, name):
         return int(re.search(rf"^{name} (\d+)$", self.ask("/metrics")[2].decode(), re.M)[1])
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 """Who may call which method: a table of all of them, walked as nobody, as a user without a group,
 as members of profd-read and profd-admin, and as root."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,10 +11,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
+from daemon import session  # noqa: E402
 from profctl import environment, for_everyone  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Fault, Gone, Varlink, fault  # noqa: E402
-from workload import need_root, scratch  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 READ, ADMIN = 64101, 64102
@@ -54,27 +55,13 @@ callers = []  # each call: (method, uid, pid)
 MORE = ("ListSessions", "ListSegments", "ListSnapshots", "ListBinaries", "Monitor", "Describe")
 
 
-class Run:
-    folder = daemon = None
-
-    @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.folder = scratch()
-            config = session(Frequency=99) + session("private", Event="cpu-clock", CallGraph="dwarf")
-            cls.daemon = Daemon(cls.folder.__enter__(), config=config, groups=GROUPS)
-        return cls.daemon
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
+class Run(Scene):
+    config = session(Frequency=99) + session("private", Event="cpu-clock", CallGraph="dwarf")
+    groups, load = GROUPS, contextlib.nullcontext
 
 
 def connected(peer):
-    return Varlink(Run.get().control(), user=PEERS[peer])
+    return Varlink(Run.control(), user=PEERS[peer])
 
 
 # What changes something, when it is permitted.
@@ -104,14 +91,14 @@ def the_table_has_every_method_of_the_interface():
 
 @test
 def each_user_may_call_exactly_the_methods_of_his_right():
-    wrong, mark = [], Run.get().mark()
+    wrong, mark = [], Run.get().daemon.mark()
     for method, (least, parameters) in METHODS.items():
         for peer in PEERS:
             should = ORDER.index(peer) >= ORDER.index(least)
             if is_permitted(peer, method, parameters) != should:
                 wrong.append(f"{method} as {peer} is {'refused' if should else 'permitted'}")
     equal(wrong, [], "what does not fit the table")
-    audited(Run.get().log(mark))
+    audited(Run.get().daemon.log(mark))
 
 
 def audited(log):
@@ -134,14 +121,14 @@ def audited(log):
 
 @test
 def a_primary_group_counts_as_well():
-    with Varlink(Run.get().control(), user=(64204, READ, [])) as v:
+    with Varlink(Run.control(), user=(64204, READ, [])) as v:
         check(v.members("ListSessions", "session"), "no session is listed")
 
 
 @test
 def the_user_nobody_gets_no_answer():
     try:
-        with Varlink(Run.get().control(), user=(65534, 65534, [READ, ADMIN])) as v:
+        with Varlink(Run.control(), user=(65534, 65534, [READ, ADMIN])) as v:
             v.one("Ping")
     except (Gone, Fault, OSError):
         return
@@ -151,7 +138,7 @@ def the_user_nobody_gets_no_answer():
 def as_user(peer, *words, cwd=None):
     """profctl as that user would run it."""
     uid, gid, groups = PEERS[peer]
-    return subprocess.run([for_everyone(), f"--socket={Run.get().control()}", *words], capture_output=True, text=True,
+    return subprocess.run([for_everyone(), f"--socket={Run.control()}", *words], capture_output=True, text=True,
                           user=uid, group=gid, extra_groups=groups, cwd=cwd, check=False, env=environment(HOME="/"),
                           stdin=subprocess.DEVNULL, timeout=60)
 
@@ -201,7 +188,7 @@ def a_member_of_profd_read_can_run_the_hint_as_it_is_printed():
 
 @test
 def a_user_who_cannot_open_the_store_can_run_the_hint_that_copies_the_snapshot():
-    store = Run.get().store
+    store = Run.get().daemon.store
     mode = os.stat(store).st_mode & 0o7777
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, *PEERS["read"][:2])
@@ -260,14 +247,14 @@ def only_administrators_may_read_memory_of_other_users():
 
 @test
 def the_result_of_a_call_is_logged():
-    mark = Run.get().mark()
+    mark = Run.get().daemon.mark()
     with connected("admin") as v:
         with fault("NoSuchSession"):
             v.one("Stop", session="none")
         with fault("InvalidParameter", parameter="level"):
             v.one("SetLogLevel", level="loud")
         v.one("SetLogLevel", level="info")
-    log = Run.get().log(mark)
+    log = Run.get().daemon.log(mark)
     for words in ('called Stop with {"session":"none"}: refused, NoSuchSession {"session":"none"}',
                   'called SetLogLevel with {"level":"loud"}: refused, org.varlink.service.InvalidParameter',
                   'called SetLogLevel with {"level":"info"}: done'):
@@ -277,7 +264,7 @@ def the_result_of_a_call_is_logged():
 
 @test
 def endless_calls_do_not_flood_the_log():
-    mark = Run.get().mark()
+    mark = Run.get().daemon.mark()
     with connected("read") as v, connected("admin") as admin:
         for who in (v, admin):
             for _ in range(300):
@@ -285,14 +272,11 @@ def endless_calls_do_not_flood_the_log():
             for _ in range(300):
                 with fault("NoSuchSnapshot"):
                     who.reply()
-        log = Run.get().log(mark)
+        log = Run.get().daemon.log(mark)
         told = [len(re.findall(rf"User {who.uid} .* called RemoveSnapshot", log)) for who in (v, admin)]
     check(0 < told[0] <= 200, f"{told[0]} calls of a reader are in the log")
     equal(told[1], 300, "calls of an administrator in the log")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -3,13 +3,15 @@
 """Sessions at a client's word: start with the settings of the configuration, stop, pause, resume,
 rotate, each with its named errors, and what a monitor hears of it."""
 
+import contextlib
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Shared, session  # noqa: E402
+from daemon import session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import in_namespaces, now_ns, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -20,11 +22,12 @@ SETTLED_NS = 50_000_000
 HEALTH = ("degraded", "recovered", "lost")  # which come as the machine is
 
 
-RUN = Shared(CONFIG)
+class Run(Scene):
+    config, load = CONFIG, contextlib.nullcontext
 
 
 def connected():
-    return Varlink(RUN.get().control())
+    return Varlink(Run.control())
 
 
 def states(v):
@@ -39,7 +42,7 @@ def sessions_are_listed_with_their_settings():
         equal((said["frequency"], said["callGraph"], said["target"], said["layout"], said["runtime"]),
               (199, "auto", "all", "file", False), "what it is")
         equal(said["cpus"], os.cpu_count(), "CPUs")
-        check(said["segment"].startswith(RUN.get().store), f"its segment is {said['segment']}")
+        check(said["segment"].startswith(Run.get().daemon.store), f"its segment is {said['segment']}")
         with fault("NoSuchSession", session="none"):
             v.call("ListSessions", session="none")
 
@@ -53,8 +56,8 @@ def a_session_begins_with_settings_and_ends_with_a_finished_segment():
         wait_until(lambda: v.call("ListSessions", session="web")[0]["session"]["samples"] > 200, 20, "samples")
         said = v.one("Stop", session="web")["session"]
         equal(said["state"], "inactive", "state")
-        segments = RUN.get().segments("web")
-        equal((len(segments), RUN.get().open_segments("web")), (1, []), "segments when Stop() answers")
+        segments = Run.get().daemon.segments("web")
+        equal((len(segments), Run.get().daemon.open_segments("web")), (1, []), "segments when Stop() answers")
         samples = recording.samples(segments)
         equal(len(samples), said["samples"], "samples in the file and in the answer")
         equal({s.cpu for s in samples}, {0}, "CPUs")
@@ -104,10 +107,10 @@ def the_number_of_sessions_is_limited():
     with connected() as v:
         for name in ("a", "b"):
             v.one("Start", session=name, settings={"Event": "cpu-clock"})
-        mark = RUN.get().mark()
+        mark = Run.get().daemon.mark()
         with fault("TooManySessions", limit=3):
             v.one("Start", session="c", settings={"Event": "cpu-clock"})
-        RUN.get().wait_for_log(rf"Refused Start to user {v.uid} \(pid {v.pid}\).*TooManySessions", mark)
+        Run.get().daemon.wait_for_log(rf"Refused Start to user {v.uid} \(pid {v.pid}\).*TooManySessions", mark)
         with fault("TooManySessions", limit=3):
             v.one("Start", session="spare")
         for name in ("a", "b"):
@@ -116,7 +119,7 @@ def the_number_of_sessions_is_limited():
 
 @test
 def a_session_with_a_duration_ends_by_itself():
-    with connected() as v, Varlink(RUN.get().control()) as monitor:
+    with connected() as v, Varlink(Run.control()) as monitor:
         events = monitor.each("Monitor")
         equal(next(events)["event"], "ready", "the first event")
         begun = time.time()
@@ -131,12 +134,12 @@ def a_session_with_a_duration_ends_by_itself():
         equal(names, ["started", "stopped"], "what a monitor heard")
         check(time.time() - begun >= 0.7, "it ended too early")
         check("brief" not in states(v), "it is still listed")
-        equal((len(RUN.get().segments("brief")), RUN.get().open_segments("brief")), (1, []), "its segments")
+        equal((len(Run.get().daemon.segments("brief")), Run.get().daemon.open_segments("brief")), (1, []), "its segments")
 
 
 @test
 def a_stopped_configured_session_stays_stopped_until_it_is_started_by_name():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         equal(v.one("Stop", session="default")["session"]["state"], "inactive", "state")
         for _ in range(2):
@@ -166,7 +169,7 @@ def a_missing_session_is_named():
 
 @test
 def a_pause_is_only_a_gap():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v, spinning(nice=0):
         v.one("Start", session="gap", settings={"Event": "cpu-clock", "Frequency": "999"})
         wait_until(lambda: v.call("ListSessions", session="gap")[0]["session"]["samples"] > 100, 20, "samples")
@@ -195,7 +198,7 @@ def a_pause_is_only_a_gap():
 
 @test
 def a_rotation_answers_when_the_segment_can_be_read():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         v.one("Start", session="web", settings={"Event": "cpu-clock"})
         for _ in range(3):
@@ -217,7 +220,7 @@ def told(daemon, v, name):
 
 @test
 def namespaces_can_be_requested_at_any_time_without_a_gap():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         before = v.call("ListSessions", session="default")[0]["session"]
         with in_namespaces() as old:
@@ -231,7 +234,7 @@ def namespaces_can_be_requested_at_any_time_without_a_gap():
 
 @test
 def a_monitor_gets_events_in_their_order():
-    with connected() as v, Varlink(RUN.get().control()) as monitor:
+    with connected() as v, Varlink(Run.control()) as monitor:
         events = monitor.each("Monitor")
         next(events)
         v.one("Start", session="heard", settings={"Event": "cpu-clock"})
@@ -261,7 +264,7 @@ def a_cgroup_must_be_below_the_root():
 
 @test
 def changes_are_logged_with_the_user_who_made_them():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         mark = daemon.mark()
         v.one("Rotate", session="default")
@@ -275,11 +278,8 @@ def a_session_that_begins_late_has_the_names_of_short_lived_processes():
         with spinning(nice=0):
             time.sleep(0.7)
         v.one("Stop", session="late")
-        recording.check_names(recording.rows(RUN.get().segments("late")), at_least=100)
+        recording.check_names(recording.rows(Run.get().daemon.segments("late")), at_least=100)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        RUN.end()
+    main()

@@ -15,8 +15,9 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Fault, Varlink, fault  # noqa: E402
-from workload import LONG, need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import LONG, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 READ, ADMIN = 64301, 64302
@@ -30,32 +31,19 @@ MAX_US = 10_000_000
 SLOW_BYTES = 1 << 20  # more than sockets hold
 
 
-class Run:
+class Run(Scene):
     """One profd for all that does not end it, under a load that makes every tick a sample."""
 
-    folder = daemon = load = None
+    config, groups = CONFIG, GROUPS
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.load = spinning()
-            cls.load.__enter__()
-            cls.folder = scratch()
-            cls.daemon = Daemon(cls.folder.__enter__(), config=CONFIG, groups=GROUPS)
-            time.sleep(1)
-        return cls.daemon
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
+    def begin(cls, enter):
+        super().begin(enter)
+        time.sleep(1)
 
 
 def connected(user=None):
-    return Varlink(Run.get().control(), user=user)
+    return Varlink(Run.control(), user=user)
 
 
 def now_us():
@@ -113,7 +101,7 @@ def a_snapshot_is_made_announced_listed_read_and_removed():
             if event["event"] == "removed":
                 break
         equal(heard, ["snapshot", "removed"], "what a monitor heard")
-        equal(leftovers(Run.get()), [], "leftovers")
+        equal(leftovers(Run.get().daemon), [], "leftovers")
 
 
 @test
@@ -175,7 +163,7 @@ def a_wrong_parameter_is_named():
         for where in ({}, {"session": "default"}, {"snapshot": "x", "session": "default"}):
             with connected() as reader, fault("InvalidParameter"):
                 reader.read(**where)
-        equal(leftovers(Run.get()), [], "leftovers")
+        equal(leftovers(Run.get().daemon), [], "leftovers")
 
 
 @test
@@ -196,13 +184,13 @@ def a_snapshot_belongs_to_its_creator():
 def with_limit(v, limit):
     """Snapshots may take so much, or as much as by default."""
     line = f"SnapshotMaxUse={limit}\n" if limit else ""
-    Run.get().configure(CONFIG.replace("[Profd]\n", f"[Profd]\n{line}"))
+    Run.get().daemon.configure(CONFIG.replace("[Profd]\n", f"[Profd]\n{line}"))
     v.one("Reload")
 
 
 @test
 def one_user_cannot_use_up_what_others_and_root_need():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with contextlib.ExitStack() as stack:
         root = stack.enter_context(connected())
         users = [stack.enter_context(connected((64340 + i, 64340, [READ]))) for i in range(4)]
@@ -248,7 +236,7 @@ def too_many_simultaneous_snapshots_are_refused_with_the_time_to_retry():
 
 def asked_for_too_many(seconds):
     """Whether one of those that asked for one moment was refused."""
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with contextlib.ExitStack() as stack:
         uid = 64350 + int(seconds)
         clients = [stack.enter_context(connected((uid, uid, [READ]))) for _ in range(16)]
@@ -304,12 +292,12 @@ def many_simultaneous_snapshots_lose_nothing():
         equal(v.call("ListSessions", session="default")[0]["session"]["lost"], lost, "samples lost by the session")
         for said in answers:
             v.one("RemoveSnapshot", name=said["name"])
-        equal(leftovers(Run.get()), [], "leftovers")
+        equal(leftovers(Run.get().daemon), [], "leftovers")
 
 
 @test
 def a_client_that_disconnects_leaves_no_snapshot():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     for wish in ({"followUpUsec": 60_000_000}, {"atUsec": now_us() + 60_000_000}, {}):
         with connected() as v:
             v.send("Snapshot", {"name": "gone", **wish}, more=True)
@@ -344,7 +332,7 @@ def a_snapshot_of_the_future_ends_with_its_client_even_without_a_reply():
 
 @test
 def a_transient_snapshot_ends_with_its_connection():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with connected(READER) as v:
         said = take(v, lastUsec=200_000, transient=True)
         equal(v.call("ListSnapshots"), [{}], "the list")
@@ -358,7 +346,7 @@ def a_transient_snapshot_ends_with_its_connection():
 
 @test
 def segments_are_listed_read_and_deleted():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with connected() as v:
         path = v.one("Rotate", session="quiet")["segments"][0]
         v.one("Rotate", session="quiet")
@@ -434,7 +422,7 @@ def a_refused_client_holds_no_lease():
 
 @test
 def a_removed_snapshot_takes_space_until_its_readers_are_done():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with connected(READER) as v, connected() as admin:
         slow(v, "read", lastUsec=MAX_US)
         with slow_readers(2, READER, snapshot="read") as readers:
@@ -462,7 +450,7 @@ def removed(v, name):
 
 @test
 def a_transient_snapshot_is_deleted_after_its_last_reader():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with contextlib.ExitStack() as stack:
         with connected(READER) as v, connected() as admin:
             name = slow(v, None, lastUsec=MAX_US, transient=True)["name"]
@@ -490,7 +478,7 @@ def a_snapshot_with_the_name_of_a_former_transient_one_stays():
 
 @test
 def vanished_segments_are_reported_and_nothing_else_fails():
-    daemon = Run.get()
+    daemon = Run.get().daemon
     with connected() as v, connected() as vacuum:
         begin = now_us() - 100_000
         before = v.call("ListSessions", session="default")[0]["session"]["lost"]
@@ -544,7 +532,4 @@ def a_recorder_that_dies_leaves_no_partial_snapshot():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -3,6 +3,7 @@
 """profd describes itself: status, reasons with their remedy, metrics, the configuration with
 the place of each value, and a new one."""
 
+import contextlib
 import os
 import re
 import signal
@@ -10,8 +11,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, Shared, session  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
 from profctl import profctl  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
 from workload import scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -21,11 +23,12 @@ COUNTER = re.compile(r"profd_[a-z0-9_]+_total")
 GAUGE = re.compile(r"profd_[a-z0-9_]+")
 
 
-RUN = Shared(STEADY)
+class Run(Scene):
+    config, load = STEADY, contextlib.nullcontext
 
 
 def connected():
-    return Varlink(RUN.get().control())
+    return Varlink(Run.control())
 
 
 def settings(v, section, **where):
@@ -40,7 +43,7 @@ def status_answers_the_questions_of_an_engineer_on_call():
         equal((status["state"], status["restarts"]), ("recording", 0), "state and restarts")
         check(abs(status["sinceUsec"] / 1e6 - time.time()) < 120, "since when")
         store = status["store"]
-        equal((store["path"], store["limitBytes"], store["volatile"]), (RUN.get().store, 64 << 20, False), "store")
+        equal((store["path"], store["limitBytes"], store["volatile"]), (Run.get().daemon.store, 64 << 20, False), "store")
         check(store["usedBytes"] >= 0 and store["freeBytes"] > 0, f"{store}")
         check(status["memoryBytes"] > 1 << 20 and status["cpuPercent"] >= 0, f"{status}")
         equal([s["name"] for s in status["sessions"]], ["default"], "sessions")
@@ -111,7 +114,7 @@ def metrics_have_names_types_and_bounds():
 
 @test
 def each_setting_is_described_with_its_place():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         whole, default = settings(v, "Profd"), settings(v, "Session default")
         equal(whole["MaxUse"], ("64M", f"{daemon.config_path}:3"), "MaxUse=")
@@ -129,7 +132,7 @@ def each_setting_is_described_with_its_place():
 
 @test
 def every_problem_of_a_bad_configuration_is_reported_and_nothing_changes():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         before = (settings(v, "Profd"), settings(v, "Session default"))
         daemon.configure(STEADY + "Frequency=often\nNonsense=1\n[Session other]\nLayout=heap\n")
@@ -148,7 +151,7 @@ def every_problem_of_a_bad_configuration_is_reported_and_nothing_changes():
 
 @test
 def a_good_configuration_takes_effect_at_once():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         daemon.configure(STEADY + "Compress=zstd:5\n" + session("other", Event="cpu-clock", Frequency=49))
         v.one("Reload")
@@ -182,8 +185,8 @@ def a_session_that_records_nothing_is_never_healthy():
             ill = health(v)
             check(before - 1 <= ill.pop("since") <= time.time() + 1, f"{state} since {ill}, {act} was called at {before}")
             equal(ill, {"whole": "idle", "state": state, "reasons": {reason}, "coarse": {reason}, "rate": False}, act)
-            equal(profctl("status", "--check", "--quiet", socket=RUN.get().control()).returncode, 7, f"status --check after {act}")
-            doctor = profctl("doctor", socket=RUN.get().control()).stdout
+            equal(profctl("status", "--check", "--quiet", socket=Run.control()).returncode, 7, f"status --check after {act}")
+            doctor = profctl("doctor", socket=Run.control()).stdout
             check(f"({reason})" in doctor, f"doctor after {act}: {doctor}")
             up = [m["value"] for m in v.one("GetMetrics")["metrics"]
                   if m["name"] == "profd_session_up" and m["labels"]["session"] == "default"]
@@ -195,7 +198,7 @@ def a_session_that_records_nothing_is_never_healthy():
 
 @test
 def the_log_level_is_set_and_returned():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         equal(v.one("SetLogLevel", level="debug")["previous"], "info", "level before")
         equal(v.one("SetLogLevel", level="info")["previous"], "debug", "level before")
@@ -206,7 +209,7 @@ def the_log_level_is_set_and_returned():
 
 @test
 def restarts_are_counted():
-    daemon = RUN.get()
+    daemon = Run.get().daemon
     with connected() as v:
         since = v.call("ListSessions", session="default")[0]["session"]["sinceUsec"]
     mark = daemon.mark()
@@ -220,11 +223,8 @@ def restarts_are_counted():
 
 @test
 def the_log_of_a_start_has_the_reach_of_the_store():
-    check(re.search(r"The store '.*' .*reach", RUN.get().log()), "the log says nothing of it")
+    check(re.search(r"The store '.*' .*reach", Run.get().daemon.log()), "the log says nothing of it")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        RUN.end()
+    main()

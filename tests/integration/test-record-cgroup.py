@@ -261,7 +261,7 @@ def an_ambiguous_or_missing_unit_is_refused_with_similar_names():
         started(daemon, "-u", "profd-test-uint", status=5,
                 says=f"unit 'profd-test-uint' has no control group\\. Did you mean '{unit}'\\?")
         started(daemon, "-u", "nothing-like-it", status=5, says=r"'nothing-like-it' has no control group\.$")
-        started(daemon, f"--cgroup=profd-test-ohter.slice", status=5,
+        started(daemon, "--cgroup=profd-test-ohter.slice", status=5,
                 says=f"control group 'profd-test-ohter.slice' does not exist\\. Did you mean '/{other}'")
         started(daemon, f"--cgroup={unit}", "-u", unit, status=2, says="Invalid --unit: it excludes a control group")
         with Varlink(daemon.control()) as v:

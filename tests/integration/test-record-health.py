@@ -18,7 +18,7 @@ import daemon as daemons  # noqa: E402
 import recording  # noqa: E402
 from daemon import Daemon, children, session  # noqa: E402
 from profctl import ended, profctl  # noqa: E402
-from varlink import Varlink, fault  # noqa: E402
+from varlink import Varlink  # noqa: E402
 from workload import CPUS, end, load, need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
 

@@ -4,6 +4,7 @@
 live on in the keeper, and no sample is lost or there twice. Of both: what the last flush did not
 reach."""
 
+import contextlib
 import os
 import random
 import signal
@@ -13,8 +14,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, children, session  # noqa: E402
-from workload import (CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning,  # noqa: E402
-                      wait_until)
+from scene import Scene  # noqa: E402
+from workload import CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 KILLS = 200 if LONG else 6
@@ -37,34 +38,23 @@ def kill_recorder(daemon):
     check(daemon.recorder() != pid, "the recorder is the same")
 
 
-class Run:
+class Run(Scene):
     """The chain of segments of a recorder that is killed, and a perf record beside."""
 
-    folder = daemon = None
-    samples, reference = {}, []
+    config, load = CONFIG, contextlib.nullcontext
+    samples = {}
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.folder = scratch()
-            folder = cls.folder.__enter__()
-            cls.daemon = Daemon(folder, config=CONFIG)
-            with spinning(), perf_record(os.path.join(folder, "perf.data")) as perf:
-                for _ in range(KILLS):
-                    kill_recorder(cls.daemon)
-                time.sleep(1)
-            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
-            cls.reference = recording.samples(perf.path)
-            for name in SESSIONS:
-                cls.samples[name] = recording.samples(cls.daemon.segments(name))
-        return cls
-
-    @classmethod
-    def end(cls):
-        if cls.folder:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
+    def begin(cls, enter):
+        super().begin(enter)
+        with spinning(), perf_record(os.path.join(cls.folder, "perf.data")) as perf:
+            for _ in range(KILLS):
+                kill_recorder(cls.daemon)
+            time.sleep(1)
+        equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+        cls.reference = recording.samples(perf.path)
+        for name in SESSIONS:
+            cls.samples[name] = recording.samples(cls.daemon.segments(name))
 
 
 @test
@@ -181,7 +171,4 @@ def a_recorder_without_its_keeper_finishes_its_segment():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -4,13 +4,15 @@
 fills each tick. Nothing is missing at a seam, nothing is there twice, every segment stands alone.
 """
 
+import contextlib
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
-from workload import CPUS, LONG, need_root, run_load, scratch, spinning  # noqa: E402
+from daemon import session  # noqa: E402
+from scene import Scene  # noqa: E402
+from workload import CPUS, LONG, run_load, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 SECONDS, FORKS = (30, 300) if LONG else (10, 200)
@@ -22,30 +24,20 @@ CONFIG = session(Frequency=999, RotateIntervalSec=f"{ROTATE_S}s") + \
     session("whole", Frequency=999, RotateIntervalSec=0)
 
 
-class Run:
+class Run(Scene):
     """One recording for all tests."""
 
-    folder = daemon = None
+    config, load = CONFIG, contextlib.nullcontext
     samples = {}
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.folder = scratch()
-            cls.daemon = Daemon(cls.folder.__enter__(), config=CONFIG)
-            with spinning():
-                run_load("storm", "--rate", FORKS, SECONDS)
-            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
-            for name in (*NAMES, "whole"):
-                cls.samples[name] = recording.samples(cls.daemon.segments(name))
-        return cls
-
-    @classmethod
-    def end(cls):
-        if cls.folder:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
+    def begin(cls, enter):
+        super().begin(enter)
+        with spinning():
+            run_load("storm", "--rate", FORKS, SECONDS)
+        equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+        for name in (*NAMES, "whole"):
+            cls.samples[name] = recording.samples(cls.daemon.segments(name))
 
 
 def under_load(samples, whole):
@@ -117,7 +109,4 @@ def every_sample_has_its_names_short_lived_processes_included():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -3,13 +3,15 @@
 """A storm of exec, fork, threads that outlive their leader and pids that come again: each sample
 has the names that the load itself gives it, and those of a perf record of the same seconds."""
 
+import contextlib
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
-from daemon import Daemon, session  # noqa: E402
-from workload import LONG, need_root, perf_record, run_load, scratch  # noqa: E402
+from daemon import session  # noqa: E402
+from scene import Scene  # noqa: E402
+from workload import LONG, perf_record, run_load  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 SECONDS = 20 if LONG else 5
@@ -19,33 +21,22 @@ CONFIG = session(Frequency=HZ, RotateIntervalSec="2s") + \
     session("folder", Frequency=HZ, RotateIntervalSec="2s", Layout="directory", Compress="none")
 
 
-class Run:
+class Run(Scene):
     """One storm for all tests."""
 
-    folder = daemon = reference = None
+    config, load = CONFIG, contextlib.nullcontext
     rows = {}
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.folder = scratch()
-            folder = cls.folder.__enter__()
-            cls.daemon = Daemon(folder, config=CONFIG)
-            with perf_record(os.path.join(folder, "perf.data"), "-g", frequency=HZ) as perf:
-                run_load("storm", folder, SECONDS)
-            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
-            cls.reference = recording.rows(perf.path)
-            for name in ("default", "folder"):
-                rows = recording.rows(cls.daemon.segments(name))
-                cls.rows[name] = [r for r in rows if r.time > cls.daemon.ready_ns]
-        return cls
-
-    @classmethod
-    def end(cls):
-        if cls.folder:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
+    def begin(cls, enter):
+        super().begin(enter)
+        with perf_record(os.path.join(cls.folder, "perf.data"), "-g", frequency=HZ) as perf:
+            run_load("storm", cls.folder, SECONDS)
+        equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+        cls.reference = recording.rows(perf.path)
+        for name in ("default", "folder"):
+            rows = recording.rows(cls.daemon.segments(name))
+            cls.rows[name] = [r for r in rows if r.time > cls.daemon.ready_ns]
 
 
 @test
@@ -81,7 +72,4 @@ def each_sample_has_the_names_of_a_simultaneous_perf_record():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

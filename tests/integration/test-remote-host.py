@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integratio
 from background import background  # noqa: E402
 from profctl import PROFCTL, as_json, ended, environment, safe  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
+from workload import free_port  # noqa: E402
 
 WAIT_S = 40
 
@@ -317,12 +318,6 @@ Host *
     GlobalKnownHostsFile /dev/null
     StrictHostKeyChecking accept-new
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Sshd:

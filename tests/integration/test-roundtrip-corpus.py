@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from roundtrip import info_mode, round_trip  # noqa: E402
+from roundtrip import round_trip  # noqa: E402
 from tap import main, skip, source_path, test  # noqa: E402
 
 CORPUS = Path(os.environ.get("PROFD_CORPUS", source_path("..", "shared", "corpus")))

@@ -4,6 +4,7 @@
 
 import collections
 import contextlib
+import functools
 import json
 import os
 import re
@@ -14,13 +15,14 @@ import time
 
 from background import background
 import recording
-from daemon import Daemon, session
+from daemon import session
 from profctl import (PROFCTL, as_json, check, ended, environment, equal, on_terminal, plain,
                      profctl, safe)
+from scene import Scene
 from standin import CLOSE, SILENT, Error, StandIn
 from tap import main, skip, test
 from varlink import Varlink
-from workload import load, need_root, scratch, spinning, wait_until
+from workload import load, spinning, wait_until
 
 HOSTILE = "\x1b[2J\u202e\x7f</script>"
 WAIT_S = 40
@@ -375,36 +377,22 @@ def several_names_are_handled_one_after_the_other():
             equal((done.returncode, len(daemon.calls), done.stderr.count("profctl: ")), (5, 2, 2))
 
 
-class Run:
+class Run(Scene):
     """A daemon that all of the following ask, under a load that makes each tick a sample."""
 
-    folder = daemon = load = None
+    config = "[Profd]\nFlushIntervalSec=500ms\n" + session(Event="cpu-clock", Frequency=199)
+    load = functools.partial(spinning, nice=0)
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.folder = scratch()
-            path = cls.folder.__enter__()
-            cls.load = spinning(nice=0)
-            cls.load.__enter__()
-            cls.daemon = Daemon(path, config="[Profd]\nFlushIntervalSec=500ms\n" + session(
-                Event="cpu-clock", Frequency=199))
-            wait_until(lambda: cls.reach() > 3, 60, "something to look back on")
-        return cls.daemon
+    def begin(cls, enter):
+        super().begin(enter)
+        wait_until(lambda: cls.reach() > 3, 60, "something to look back on")
 
     @classmethod
     def reach(cls):
         """How many seconds can be looked back."""
         done = profctl("list", "-j", socket=cls.daemon.control(), timeout=120)
         return time.time() - (json.loads(done.stdout)[0]["oldestUsec"] or 1e20) / 1e6
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.load.__exit__(None, None, None)
-            cls.folder.__exit__(None, None, None)
 
 
 def connected(pid):
@@ -415,7 +403,7 @@ def connected(pid):
 
 
 def verb(*words, **how):
-    return profctl(*words, socket=Run.get().control(), timeout=120, **how)
+    return profctl(*words, socket=Run.control(), timeout=120, **how)
 
 
 def perf(*words):
@@ -493,12 +481,12 @@ def an_output_file_belongs_to_the_caller_and_is_not_kept_by_profd():
         tree = os.path.join(folder, "mine")
         ended(verb("snapshot", "--last=1s", "-o", tree, "--layout=directory", "--cpu=0"), 0)
         equal(set(re.findall(r"\[(\d+)\]", perf("script", "-i", tree, "-F", "cpu"))), {"000"})
-        command = [PROFCTL, f"--socket={Run.get().control()}", "snapshot", "--last=1s", "-o", "-"]
+        command = [PROFCTL, f"--socket={Run.control()}", "snapshot", "--last=1s", "-o", "-"]
         done = subprocess.run(f"{' '.join(command)} | perf script -i - -F comm", shell=True,
                               capture_output=True, text=True, check=False)
         check("spin" in done.stdout, done.stderr)
     equal(as_json(verb("snapshots", "-j"), "snapshots"), before, "what is kept")
-    left = [n for n in os.listdir(os.path.join(Run.get().store, "snapshots")) if n[0] == "."]
+    left = [n for n in os.listdir(os.path.join(Run.get().daemon.store, "snapshots")) if n[0] == "."]
     equal(left, [], "what is left of transient ones")
 
 
@@ -512,7 +500,7 @@ def a_window_of_the_future_is_recorded_unless_it_is_interrupted():
     value = as_json(verb("snapshot", "--last=1s", f"--at=@{at:.6f}", "--name=then", "-j"), "snapshot")
     check(abs(value["untilUsec"] / 1e6 - at) < 0.2, f"until {value['untilUsec']}, not {at}")
     ended(verb("rm", "then"), 0)
-    with background([PROFCTL, f"--socket={Run.get().control()}", "snapshot", "--follow-up=1h"],
+    with background([PROFCTL, f"--socket={Run.control()}", "snapshot", "--follow-up=1h"],
                     stdout=subprocess.PIPE) as process:
         wait_until(lambda: connected(process.pid), 30, "a connection")
         process.send_signal(signal.SIGINT)
@@ -617,7 +605,7 @@ def filters_that_nothing_matches_end_with_status_5_and_leave_nothing():
 @test
 def a_vacuumed_window_is_reported_with_the_remaining_span():
     Run.get()
-    with Varlink(Run.get().control()) as v:
+    with Varlink(Run.control()) as v:
         first = v.one("Rotate")["segments"][0]
         begin = next(s for s in v.members("ListSegments", "segment") if s["path"] == first)["sinceUsec"]
         for _ in range(2):
@@ -627,7 +615,7 @@ def a_vacuumed_window_is_reported_with_the_remaining_span():
             v.one("Rotate")
     ended(verb("vacuum", "--segments=1"), 0, "^$")
     check(not os.path.exists(first), f"{first} is still there")
-    with Varlink(Run.get().control()) as v:
+    with Varlink(Run.control()) as v:
         oldest = v.call("ListSessions", session="default")[0]["session"]["oldestUsec"]
     since = f"--since=@{begin / 1e6:.6f}"
     done = ended(verb("snapshot", since), 8, "[Oo]lder recordings were deleted to make room")
@@ -640,12 +628,12 @@ def a_vacuumed_window_is_reported_with_the_remaining_span():
 
 @test
 def a_killed_client_leaves_no_partial_file():
-    folder = os.path.join(Run.get().store, "snapshots")
-    with tempfile.TemporaryDirectory() as mine, Varlink(Run.get().control()) as v:
+    folder = os.path.join(Run.get().daemon.store, "snapshots")
+    with tempfile.TemporaryDirectory() as mine, Varlink(Run.control()) as v:
         lost = v.call("ListSessions", session="default")[0]["session"]["lost"]
         for words in (["--follow-up=1h", "-o", "out"], ["--follow-up=1h", "--name=out"], ["-o", "out"]):
             kept = sorted(os.listdir(folder))
-            with background([PROFCTL, f"--socket={Run.get().control()}", "snapshot", *words], cwd=mine,
+            with background([PROFCTL, f"--socket={Run.control()}", "snapshot", *words], cwd=mine,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 wait_until(lambda p=process: p.poll() is not None or connected(p.pid), 30, "a connection")
                 process.kill()
@@ -670,7 +658,4 @@ def doctor_finds_a_healthy_daemon():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import CPUS, LONG, load, need_root, now_ns, run_load, scratch  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
@@ -55,56 +56,45 @@ def sets(samples):
     return sorted(s[:5] for s in samples)
 
 
-class Run:
+class Run(Scene):
     """Two lives of a daemon under a storm, its recorder killed in the first, for all tests."""
 
-    folder = daemon = None
     samples, stacks, live, starts = {}, {}, [], []
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.folder is None:
-            cls.folder = scratch()
-            folder = cls.folder.__enter__()
-            for life in range(2):
-                begin = now_ns()
-                cls.daemon = Daemon(folder, config=CONFIG)
-                cls.starts.append((begin, now_ns()))
-                run_load("storm", folder, SECONDS)
-                cls.look()
-                if life == 0:
-                    cls.break_off(folder)
-                equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
-            for name in NAMES:
-                cls.samples[name] = read(cls.daemon.segments(name))
-                cls.stacks[name] = sorted(s for path in cls.daemon.segments(name) for s in stacks(path))
-        return cls
+    def begin(cls, enter):
+        cls.folder = enter(scratch())
+        for life in range(2):
+            begin = now_ns()
+            cls.daemon = enter(Daemon(cls.folder, config=CONFIG))
+            cls.starts.append((begin, now_ns()))
+            run_load("storm", cls.folder, SECONDS)
+            cls.look()
+            if life == 0:
+                cls.break_off()
+            equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
+        for name in NAMES:
+            cls.samples[name] = read(cls.daemon.segments(name))
+            cls.stacks[name] = sorted(s for path in cls.daemon.segments(name) for s in stacks(path))
 
     @classmethod
-    def break_off(cls, folder):
+    def break_off(cls):
         """Its segment is recovered by the recorder that takes over."""
         mark, old = cls.daemon.mark(), cls.daemon.recorder()
         begin = now_ns()
         os.kill(old, signal.SIGKILL)
         cls.daemon.wait_for_log("Recording ", begin=mark)
         cls.starts.append((begin, now_ns()))
-        run_load("storm", folder, SECONDS)
+        run_load("storm", cls.folder, SECONDS)
 
     @classmethod
     def look(cls):
         """Snapshots of the running daemon, that end just now."""
-        with Varlink(os.path.join(cls.daemon.folder, "run", "io.profd.Control")) as v:
+        with Varlink(cls.daemon.control()) as v:
             for name in NAMES:
                 begin = now_ns()
                 told = v.one("Snapshot", session=name, lastUsec=1_500_000)["snapshot"]
                 cls.live.append((name, begin, now_ns(), told))
-
-    @classmethod
-    def end(cls):
-        if cls.folder:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
 
 
 def cut(store, name, windows, *options):
@@ -328,7 +318,4 @@ def a_missing_window_is_reported():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

@@ -13,10 +13,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import Daemon, session  # noqa: E402
+from daemon import session  # noqa: E402
 from profctl import as_json, check, ended, environment, equal, on_terminal, plain, profctl, safe  # noqa: E402
+from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import need_root, scratch, spinning, wait_until  # noqa: E402
+from workload import wait_until  # noqa: E402
 from tap import build_path, main, test  # noqa: E402
 
 READ, ADMIN, USER = 64301, 64302, 64311
@@ -24,35 +25,21 @@ CONFIG = session(Event="cpu-clock", Frequency=199) + session("secret", Event="cp
 HOSTILE = "\x1b[2J</script>"
 
 
-class Run:
-    daemon = None
+class Run(Scene):
+    config, groups = CONFIG, {"profd-read": READ, "profd-admin": ADMIN}
 
     @classmethod
-    def get(cls):
-        need_root()
-        if cls.daemon is None:
-            cls.load = spinning()
-            cls.load.__enter__()
-            cls.folder = scratch()
-            cls.path = cls.folder.__enter__()
-            cls.begin = time.time()
-            cls.daemon = Daemon(cls.path, config=CONFIG, groups={"profd-read": READ, "profd-admin": ADMIN})
-            cls.program = os.path.join(cls.path, HOSTILE.replace("/", ""))
-            os.symlink("/bin/sh", cls.program)
-            subprocess.run([cls.program, "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"], check=True)
-            time.sleep(1)
-        return cls.daemon
-
-    @classmethod
-    def end(cls):
-        if cls.daemon:
-            cls.daemon.kill()
-            cls.folder.__exit__(None, None, None)
-            cls.load.__exit__(None, None, None)
+    def begin(cls, enter):
+        cls.begin_s = time.time()
+        super().begin(enter)
+        program = os.path.join(cls.folder, HOSTILE.replace("/", ""))
+        os.symlink("/bin/sh", program)
+        subprocess.run([program, "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"], check=True)
+        time.sleep(1)
 
 
 def view(*words, **more):
-    return profctl(*words, socket=Run.get().control(), **more)
+    return profctl(*words, socket=Run.control(), **more)
 
 
 def window():
@@ -76,11 +63,11 @@ def rows_are_those_of_a_snapshot_of_the_window():
 @test
 def without_a_window_a_fresh_daemon_is_complete():
     whole = as_json(view("report", "--json=short", "--by=comm"), "report")
-    check(whole["sinceUsec"] / 1e6 >= Run.begin - 1, f"it begins at {whole['sinceUsec']}, the daemon at {Run.begin}")
+    check(whole["sinceUsec"] / 1e6 >= Run.begin_s - 1, f"it begins at {whole['sinceUsec']}, the daemon at {Run.begin_s}")
     equal(whole["complete"], True, "complete")
-    asked = as_json(view("report", "--json=short", "--by=comm", f"--since=@{Run.begin - 100:.0f}"), "report", status=8)
+    asked = as_json(view("report", "--json=short", "--by=comm", f"--since=@{Run.begin_s - 100:.0f}"), "report", status=8)
     equal(asked["complete"], False, "complete")
-    said = safe(ended(view("report", "--by=comm", f"--since=@{Run.begin - 100:.0f}"), 8).stdout)
+    said = safe(ended(view("report", "--by=comm", f"--since=@{Run.begin_s - 100:.0f}"), 8).stdout)
     check("not recorded" in said, said[:300])
 
 
@@ -107,7 +94,7 @@ def names_for_member(home, *words):
 
 @test
 def names_of_a_deleted_program_reach_members_who_cannot_read_the_store():
-    gone = os.path.join(Run.get() and Run.path, "deleted-load")
+    gone = os.path.join(Run.get().folder, "deleted-load")
     shutil.copy(build_path("tests", "bench", "load"), gone)
     with subprocess.Popen([gone]) as process:
         try:
@@ -115,10 +102,10 @@ def names_of_a_deleted_program_reach_members_who_cannot_read_the_store():
             wait_until(lambda: is_kept(gone), 60, "its names to be kept")
         finally:
             process.kill()
-    home = os.path.join(Run.path, "home")
+    home = os.path.join(Run.folder, "home")
     os.mkdir(home)
     os.chown(home, USER, USER)
-    for folder in (Run.path, os.path.dirname(Run.daemon.control())):
+    for folder in (Run.folder, os.path.dirname(Run.daemon.control())):
         os.chmod(folder, 0o755)
     os.chmod(Run.daemon.store, 0o700)
     try:
@@ -159,12 +146,12 @@ def exports_have_the_samples_of_the_report():
     text = safe(ended(view("folded", *words), 0).stdout)
     equal(sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()), whole["total"], "samples of folded")
     for command, suffix in (("pprof", ".pb.gz"), ("speedscope", ".json"), ("firefox", ".json")):
-        path = os.path.join(Run.path, command + suffix)
+        path = os.path.join(Run.folder, command + suffix)
         equal(ended(view(command, *words, "-o", path), 0).stdout, path + "\n", "the path")
         check(os.path.getsize(path) > 100, f"{path} is empty")
         ended(view(command, *words, "-o", path), 1, "exists")
     ended(view("folded", "--by=time"), 2, "it shows event, comm")
-    status, said = on_terminal("pprof", socket=Run.get().control())
+    status, said = on_terminal("pprof", socket=Run.control())
     equal(status, 2, said)
     check("not for a terminal" in said, said)
 
@@ -186,14 +173,14 @@ def windows_of_the_running_daemon_are_compared_with_earlier_ones():
 def pages_are_files_of_their_own():
     words = window()
     for command in ("flamegraph", "heatmap"):
-        path = os.path.join(Run.path, command + ".html")
+        path = os.path.join(Run.folder, command + ".html")
         equal(ended(view(command, *words, "-o", path), 0).stdout, path + "\n", "the path")
         with open(path, encoding="utf-8") as f:
             text = f.read()
         check(text.startswith("<!doctype html>") or text.startswith("<!DOCTYPE html>"), text[:100])
         check("spin" in text and "http://" not in text.replace("http://www.w3.org/", ""), f"{path} is no page of its own")
         check("</script>\x1b" not in text and "\x1b" not in text, f"{path} holds a control character")
-    with contextlib.chdir(Run.path):
+    with contextlib.chdir(Run.folder):
         made = ended(view("flamegraph", *words), 0).stdout.strip()
         check(re.fullmatch(r"flamegraph-[\w.-]+-\d{8}-\d{6}\.html", made) and os.path.exists(made), made)
     folded = ended(view("flamegraph", "--folded", *words), 0).stdout
@@ -203,7 +190,7 @@ def pages_are_files_of_their_own():
 @test
 def an_incident_page_has_the_window_in_one_file():
     span = window()
-    path = os.path.join(Run.path, "incident.html")
+    path = os.path.join(Run.folder, "incident.html")
     words = ("snapshot", *span, "--html", path)
     equal(ended(view(*words), 0).stdout, path + "\n", "the path")
     ended(view(*words), 1, "exists")
@@ -235,7 +222,7 @@ def names_of_programs_cannot_harm_the_terminal():
 def tables_fit_the_terminal():
     for columns, *words in ((80, "report"), (80,), (80, "report", "--tree=callers"),
                             (200, "report", "--tree=callees", "--by=comm,dso,symbol,pid")):
-        status, text = on_terminal(*words, columns=columns, socket=Run.get().control())
+        status, text = on_terminal(*words, columns=columns, socket=Run.control())
         equal(status, 0, plain(text)[:500])
         longest = max(plain(text).replace("\r", "").split("\n"), key=len)
         check(len(longest) <= columns, f"{words} at {columns} columns prints {longest!r}")
@@ -243,7 +230,7 @@ def tables_fit_the_terminal():
 
 @test
 def without_a_command_it_shows_what_is_hot():
-    status, text = on_terminal(socket=Run.get().control())
+    status, text = on_terminal(socket=Run.control())
     equal(status, 0, text)
     for words in (r"profd [\d.]+ on \S+: recording", "Records: default: cpu-clock at 199 Hz", "SHARE +SAMPLES +UNIT",
                   "FUNCTION +IN", "spin", "profctl flamegraph"):
@@ -266,7 +253,7 @@ def a_gap_is_reported_alike_by_a_live_view_and_one_of_a_recording():
     resumed = time.time()
     time.sleep(1)
     words = (f"--since=@{begin:.6f}", f"--until=@{time.time() - 0.2:.6f}")
-    path = os.path.join(Run.path, "gap.perf.data")
+    path = os.path.join(Run.folder, "gap.perf.data")
     ended(view("snapshot", "-q", *words, "--output", path), 8, "not recorded .*paused")
     found = [as_json(view("report", "--json=short", "--by=comm", *where), "report", status=8) for where in (words, (path,))]
     for data in found:
@@ -283,7 +270,4 @@ def a_gap_is_reported_alike_by_a_live_view_and_one_of_a_recording():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        Run.end()
+    main()

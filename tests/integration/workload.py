@@ -4,6 +4,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,12 @@ def wait_until(condition, seconds, what):
             return answer
         check(time.monotonic() < end, f"waited {seconds} s in vain for {what}")
         time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 @contextlib.contextmanager
