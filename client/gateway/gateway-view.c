@@ -25,15 +25,16 @@ const char *const gateway_life_names[GATEWAY_LIVES] = {
 /* clang-format off */
 static const Column columns[] = {
     {.name = "DESTINATION", .shrinks = true},
-    {.name = "TYPE",    .drops = 4},
+    {.name = "TYPE",    .drops = 5},
     {.name = "STATE"},
-    {.name = "LIVE UNTIL", .drops = 5},
+    {.name = "LIVE UNTIL", .drops = 6},
     {.name = "LAG",     .right = true},
     {.name = "BACKLOG", .right = true},
-    {.name = "SAMPLES", .right = true, .drops = 3},
-    {.name = "SENT",    .right = true, .drops = 2},
+    {.name = "SAMPLES", .right = true, .drops = 4},
+    {.name = "SENT",    .right = true, .drops = 3},
+    {.name = "OTHER",   .right = true, .drops = 1},
     {.name = "REFUSED", .right = true},
-    {.name = "EXPIRED", .right = true, .drops = 1},
+    {.name = "EXPIRED", .right = true, .drops = 2},
     {},
 };
 /* clang-format on */
@@ -86,6 +87,7 @@ static void gateway_view_row(Table *table, const json_t *send, Buffer *text) {
     table_count(table, reply_count(send, "sentSamples"));
     figure_size(text, reply_count(send, "sentBytes"));
     table_buffer(table, text);
+    table_count(table, reply_count(send, "otherSamples"));
     table_count(table, reply_count(send, "refusedSamples"));
     table_color(table, reply_count(send, "refusedSamples") > 0 ? COLOR_WARNING : COLOR_NONE);
     gateway_view_span_cell(table, send, "expiredUsec", text);

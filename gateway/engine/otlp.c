@@ -179,7 +179,7 @@ static void otlp_put_profile(Otlp *otlp, const Series *series, const PprofPart *
     for (size_t i = 0; i < part->n; i++)
         otlp_put_cell(otlp, &part->cells[i], comm, is_time);
     if (part->other_samples > 0)
-        otlp_put_sample(otlp, otlp_other_stack(&otlp->dictionary), NULL, 0,
+        otlp_put_sample(otlp, otlp_other_stack(&otlp->dictionary), &comm, comm > 0,
                         is_time ? part->other_samples : part->other_period);
     protobuf_end(&otlp->profiles, begun);
 }

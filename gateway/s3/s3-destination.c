@@ -196,6 +196,7 @@ void s3_destination_status(const S3Destination *destination, DestinationStatus *
                                .is_waiting = clock_ns(CLOCK_REALTIME) < run->retry_ns,
                                .retry_ns = run->retry_ns,
                                .last_http_status = run->last_status,
+                               .error_status = run->last_status,
                                .last_error_ns = run->last_error_ns};
     memcpy(ret->last_error, run->last_error, sizeof(ret->last_error));
     s3_destination_backlog(run, ret);

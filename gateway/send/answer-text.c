@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "send/retry.h"
 #include "util/text.h"
 
 /*
@@ -23,8 +24,6 @@ static const char *answer_meaning(long status) {
         return "does not accept the credentials";
     case 404:
         return "does not know the path of the URL";
-    case 413:
-        return "says that the request is too large";
     case 429:
         return "asks for fewer requests";
     default:
@@ -51,17 +50,21 @@ static void answer_put_engine(Buffer *out, const char *url) {
     text_putc(out, ' ');
 }
 
-/* The first line of the answer. */
+/* The first line of the answer. In a message of protobuf, bytes that are no text come before it. */
 static void answer_put_body(Buffer *out, const char *body) {
-    size_t n = strcspn(body, "\r\n");
+    size_t n;
 
+    while (*body > 0 && *body < ' ')
+        body++;
+    n = strcspn(body, "\r\n");
     if (n == 0)
         return;
     text_puts(out, ": ");
     text_escape(out, (Bytes){(const uint8_t *)body, MIN(n, (size_t)ANSWER_SHOWN_MAX)});
 }
 
-void answer_sentence(const TransportAnswer *answer, const char *url, char *ret, size_t size) {
+void answer_sentence(const TransportAnswer *answer, const char *url, size_t request_bytes,
+                     char *ret, size_t size) {
     _cleanup_(buffer_done) Buffer text = {};
 
     answer_put_engine(&text, url);
@@ -69,7 +72,11 @@ void answer_sentence(const TransportAnswer *answer, const char *url, char *ret, 
         text_puts(&text, "does not answer: ");
         text_puts(&text, answer->problem[0] ? answer->problem : strerror(-answer->error));
     } else {
-        text_printf(&text, "%s (HTTP %ld)", answer_meaning(answer->status), answer->status);
+        if (send_verdict(answer) == SEND_TOO_LARGE)
+            text_printf(&text, "says that a request of %zu bytes is too large", request_bytes);
+        else
+            text_puts(&text, answer_meaning(answer->status));
+        text_printf(&text, " (HTTP %ld)", answer->status);
         answer_put_body(&text, answer->body);
     }
     answer_cut(&text, ret, size);

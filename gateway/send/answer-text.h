@@ -6,7 +6,8 @@
 
 #include "send/transport.h"
 
-/* An answer that is no success. */
-void answer_sentence(const TransportAnswer *answer, const char *url, char *ret, size_t size);
+/* An answer that is no success, to a request of so many bytes before compression. */
+void answer_sentence(const TransportAnswer *answer, const char *url, size_t request_bytes,
+                     char *ret, size_t size);
 /* A request that could not be made. */
 void answer_error_text(int error, const SendConfig *config, char *ret, size_t size);

@@ -88,9 +88,14 @@ static void delivery_finish(Delivery *delivery, SendVerdict verdict) {
     delivery->events->on_done(delivery->events->userdata, delivery, &delivery->result);
 }
 
-static void delivery_problem(Delivery *delivery, SendVerdict verdict, long status,
-                             const char *sentence) {
-    delivery->events->on_problem(delivery->events->userdata, verdict, status, sentence);
+static void delivery_fail_without_answer(Delivery *delivery, SendVerdict verdict, int error) {
+    char sentence[256];
+
+    answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
+    delivery->events->on_problem(delivery->events->userdata,
+                                 &(DeliveryProblem){.verdict = verdict,
+                                                    .is_loss = verdict == SEND_REFUSED,
+                                                    .sentence = sentence});
 }
 
 static int delivery_divide(Delivery *delivery) {
@@ -184,19 +189,23 @@ static void delivery_refuse(Delivery *delivery) {
     delivery_go_on(delivery);
 }
 
-/* A request with several series may be split, and later ones are as small at once. */
-static bool delivery_split(Delivery *delivery) {
-    size_t half = delivery->body_bytes / 2;
+/* Later requests are as small at once. They have fewer series, or one whose rarest stacks are
+ * folded; false if the last attempt to make it smaller changed nothing. */
+static bool delivery_shrink(Delivery *delivery) {
+    size_t half = delivery->body_bytes / 2, max_bytes = delivery->settings->max_bytes;
 
-    if (delivery->next - delivery->first < 2 || half < DELIVERY_BYTES_MIN)
+    if (half < DELIVERY_BYTES_MIN || (max_bytes > 0 && half >= max_bytes))
         return false;
     delivery->settings->max_bytes = half;
     return loop_trigger(delivery->turn) == 0;
 }
 
 static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *answer) {
-    SendVerdict verdict = send_verdict(answer);
     char sentence[256];
+    DeliveryProblem problem = {
+        .verdict = send_verdict(answer), .status = answer->status, .sentence = sentence};
+    SendVerdict verdict = problem.verdict;
+    bool is_smaller;
 
     if (answer->is_resent)
         delivery->settings->counters->repeated_requests++;
@@ -204,14 +213,15 @@ static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *ans
         delivery_accept(delivery, answer->sent_bytes);
         return;
     }
-    answer_sentence(answer, delivery->settings->url, sentence, sizeof(sentence));
-    if (verdict == SEND_TOO_LARGE && delivery_split(delivery)) {
-        delivery_problem(delivery, verdict, answer->status, sentence);
-        return;
-    }
+    answer_sentence(answer, delivery->settings->url, delivery->body_bytes, sentence,
+                    sizeof(sentence));
+    is_smaller = verdict == SEND_TOO_LARGE && delivery_shrink(delivery);
     if (verdict == SEND_TOO_LARGE)
         verdict = SEND_REFUSED;
-    delivery_problem(delivery, verdict, answer->status, sentence);
+    problem.is_loss = verdict == SEND_REFUSED && !is_smaller;
+    delivery->events->on_problem(delivery->events->userdata, &problem);
+    if (is_smaller)
+        return;
     if (verdict == SEND_REFUSED) {
         delivery_refuse(delivery);
         return;
@@ -255,10 +265,7 @@ static int delivery_send(Delivery *delivery) {
 }
 
 static void delivery_fail(Delivery *delivery, int error) {
-    char sentence[256];
-
-    answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
-    delivery_problem(delivery, SEND_AGAIN, 0, sentence);
+    delivery_fail_without_answer(delivery, SEND_AGAIN, error);
     delivery_finish(delivery, SEND_AGAIN);
 }
 
@@ -327,10 +334,7 @@ static int delivery_send_file(Delivery *delivery) {
 
 /* What cannot be encoded now cannot be later either, and must not hold up what can. */
 static void delivery_give_up(Delivery *delivery, size_t next, int error) {
-    char sentence[256];
-
-    answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
-    delivery_problem(delivery, SEND_REFUSED, 0, sentence);
+    delivery_fail_without_answer(delivery, SEND_REFUSED, error);
     delivery->next = next;
     delivery->samples = delivery_samples(delivery);
     delivery_refuse(delivery);

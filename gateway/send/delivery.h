@@ -28,7 +28,7 @@ typedef struct DeliverySettings {
     SeriesOptions series;
     double weight;
     SendCounters *counters;
-    size_t max_bytes; /* of a request; a 413 makes it smaller. 0: no limit */
+    size_t max_bytes; /* of a request; SEND_TOO_LARGE makes it smaller. 0: no limit */
 } DeliverySettings;
 
 /* How it ended. Only SEND_ACCEPTED (although requests of it may have been refused), SEND_REFUSED
@@ -42,13 +42,20 @@ typedef struct DeliveryResult {
     SendPartial partial; /* n > 0: the next attempt goes on here */
 } DeliveryResult;
 
+typedef struct DeliveryProblem {
+    SendVerdict verdict;
+    bool is_loss;
+    long status; /* of HTTP; 0: no answer */
+    const char *sentence;
+} DeliveryProblem;
+
 typedef struct DeliveryEvents {
     /* One more request is in flight (1), or one was answered (-1), before its other events. */
     void (*on_flight)(void *userdata, int change);
     /* A request was accepted, and more follow. */
     void (*on_progress)(void *userdata, const SendPartial *partial);
-    /* A request failed; `sentence` says how. Before on_done() where that is the end. */
-    void (*on_problem)(void *userdata, SendVerdict verdict, long status, const char *sentence);
+    /* A request failed. Before on_done() where that is the end. */
+    void (*on_problem)(void *userdata, const DeliveryProblem *problem);
     /* The delivery is over; free it. */
     void (*on_done)(void *userdata, Delivery *delivery, const DeliveryResult *result);
     void *userdata;

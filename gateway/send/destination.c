@@ -216,6 +216,7 @@ void destination_status(const Destination *destination, DestinationStatus *ret) 
         .last_success_ns = state->last_success_ns,
         .is_waiting = sender_is_waiting(sender),
         .last_http_status = sender->last_status,
+        .error_status = sender->error_status,
         .last_error_ns = sender->last_error_ns,
     };
     if (ret->is_waiting)

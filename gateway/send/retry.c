@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "send/retry.h"
 
+#include <string.h>
+
 #include "util/macro.h"
 
 /*
@@ -15,6 +17,11 @@
 /* A new token or a new URL comes from people. */
 #define RETRY_SLOW_NS UINT64_C(30000000000)
 
+/* What Go's HTTP server says of a body above its limit; the Collector answers 400 with it. */
+static bool retry_is_size_refused(const TransportAnswer *answer) {
+    return answer->status == 400 && strstr(answer->body, "request body too large");
+}
+
 SendVerdict send_verdict(const TransportAnswer *answer) {
     long status = answer->status;
 
@@ -24,7 +31,7 @@ SendVerdict send_verdict(const TransportAnswer *answer) {
         return SEND_ACCEPTED;
     if (status < 400 || status == 401 || status == 403 || status == 407)
         return SEND_UNAUTHORISED;
-    if (status == 413)
+    if (status == SEND_STATUS_TOO_LARGE || retry_is_size_refused(answer))
         return SEND_TOO_LARGE;
     return status == 429 ? SEND_BUSY : SEND_REFUSED;
 }

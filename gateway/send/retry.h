@@ -12,12 +12,15 @@
 #define RETRY_MAX_NS       UINT64_C(300000000000)
 #define RETRY_AFTER_MAX_NS UINT64_C(3600000000000)
 
+/* Of HTTP. */
+enum { SEND_STATUS_TOO_LARGE = 413 };
+
 typedef enum SendVerdict {
     SEND_ACCEPTED,
     SEND_AGAIN,        /* no answer, or the engine cannot now */
     SEND_BUSY,         /* the engine wants fewer requests (429) */
     SEND_UNAUTHORISED, /* or redirected: somebody has to change something, then it works */
-    SEND_TOO_LARGE,    /* fewer series in a request may do */
+    SEND_TOO_LARGE,    /* a smaller request may do */
     SEND_REFUSED,      /* for good: the same would be refused again */
 } SendVerdict;
 

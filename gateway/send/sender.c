@@ -227,20 +227,20 @@ static void sender_on_flight(void *userdata, int change) {
     }
 }
 
-static void sender_on_problem(void *userdata, SendVerdict verdict, long status,
-                              const char *sentence) {
+static void sender_on_problem(void *userdata, const DeliveryProblem *problem) {
     Sender *sender = userdata;
-    bool is_loss = verdict == SEND_REFUSED;
+    bool is_loss = problem->is_loss, is_size = problem->verdict == SEND_TOO_LARGE;
     LogRate *rate = is_loss ? &sender->refused_rate : &sender->again_rate;
 
-    sender->last_status = status;
-    sender_keep_error(sender, sentence);
+    sender->last_status = problem->status;
+    sender->error_status = is_size ? SEND_STATUS_TOO_LARGE : problem->status;
+    sender_keep_error(sender, problem->sentence);
     (void)log_limited_struct(
         rate, LOG_LEVEL_WARNING, 0,
         LOG_FIELDS({"PROFD_EVENT", is_loss ? "gateway-profiles-lost" : "gateway-destination-waits"},
                    sender_field(sender)),
         is_loss ? "Destination '%s' lost profiles: %s" : "Destination '%s' sends later: %s",
-        sender->config->name, sentence);
+        sender->config->name, problem->sentence);
 }
 
 /* What cannot be sent now is in the list anyway. */

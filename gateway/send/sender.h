@@ -36,8 +36,8 @@ typedef struct Sender {
     uint64_t backlog_ns; /* nothing of the backlog is read before */
     unsigned merge;      /* intervals of a window of the backlog */
     unsigned unreadable; /* attempts to read `window` that failed */
-    bool is_unsaved;     /* the state could not be written; it is tried again */
     long last_status;
+    long error_status; /* see DestinationStatus */
     char last_error[256];
     uint64_t last_error_ns;
     LogRate refused_rate, again_rate, save_rate;

@@ -32,26 +32,28 @@ uint64_t status_send_live_lag_ns(const GatewayStatus *status, const DestinationS
 static const struct {
     long first, last; /* of the status of HTTP */
     const char *remedy;
+    bool is_loss; /* a later success does not mend it */
 } rows[] = {
-    {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile." },
-    { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect." },
-    { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination." },
-    { 403, 403, "Check TokenFile=, PasswordFile= or Credential= and Tenant= of this destination, and what they may do there." },
-    { 404, 405, "Check Type= and URL= of this destination; the engine there may need its profiling API switched on." },
-    { 407, 407, "Check Proxy= of this destination." },
-    { 413, 413, "Lower MaxBodySize= of this destination, or raise the limit of the engine." },
-    { 429, 429, "Raise the rate limit of the engine, or lower Share= or MaxSeries= of this destination; the backlog is sent later." },
-    { 400, 499, "Compare the limits and the version of the engine with gateway.conf(5); what it refused is lost." },
-    { 500, 599, "Look at the log of the engine; nothing is lost meanwhile." },
+    {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile.", false },
+    { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect.", false },
+    { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination.", false },
+    { 403, 403, "Check TokenFile=, PasswordFile= or Credential= and Tenant= of this destination, and what they may do there.", false },
+    { 404, 405, "Check Type= and URL= of this destination; the engine there may need its profiling API switched on.", false },
+    { 407, 407, "Check Proxy= of this destination.", false },
+    { 413, 413, "Raise the limit of the engine (max_request_body_size of the OpenTelemetry Collector, client_max_body_size of nginx); "
+                "what does not fit is sent without its rarest stacks (OTHER), or is lost (REFUSED).", true },
+    { 429, 429, "Raise the rate limit of the engine, or lower Share= or MaxSeries= of this destination; the backlog is sent later.", false },
+    { 400, 499, "Compare the limits and the version of the engine with gateway.conf(5); what it refused is lost.", true },
+    { 500, 599, "Look at the log of the engine; nothing is lost meanwhile.", false },
 };
 /* clang-format on */
 
 const char *status_send_remedy(const DestinationStatus *send) {
-    if (send->last_error_ns == 0 || status_send_is_up(send))
+    if (send->last_error_ns == 0)
         return "";
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (send->last_http_status >= rows[i].first && send->last_http_status <= rows[i].last)
-            return rows[i].remedy;
+        if (send->error_status >= rows[i].first && send->error_status <= rows[i].last)
+            return rows[i].is_loss || !status_send_is_up(send) ? rows[i].remedy : "";
     return "";
 }
 

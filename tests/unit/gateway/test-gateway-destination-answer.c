@@ -111,7 +111,49 @@ TEST(request_that_is_too_large_is_split_and_later_ones_too) {
     scene_end(&scene);
 }
 
-TEST(single_series_that_is_too_large_is_lost_and_counted) {
+TEST(single_series_that_is_too_large_is_made_smaller) {
+    static const TransportAnswer answers[] = {{.status = 400, .body = "request body too large"},
+                                              {.status = 200}};
+    Scene scene;
+    DestinationStatus status;
+
+    scene_begin(&scene);
+    scene.config.max_body_bytes = 64 * 1024;
+    scene_restart(&scene);
+    world.answers = answers;
+    world.n_answers = 2;
+    offer(&scene, 0);
+    run_until(1);
+    CHECK_EQ(world.n_arrived, 1);
+    CHECK(world.max_bytes < 64 * 1024);
+    status = status_of(&scene);
+    CHECK_EQ(status.refused_samples, 0);
+    CHECK_EQ(status.sent_samples, 10);
+    CHECK_EQ(status.last_http_status, 200);
+    CHECK_EQ(status.error_status, 413);
+    CHECK(strstr(status.last_error, "bytes is too large (HTTP 400): request body too large"));
+    scene_end(&scene);
+}
+
+TEST(series_that_cannot_be_made_smaller_is_lost_and_holds_up_nothing) {
+    static const TransportAnswer answers[] = {{.status = 413}, {.status = 413}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.is_solid = true;
+    world.answers = answers;
+    world.n_answers = 3;
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    CHECK_EQ(world.asked, 2);
+    offer(&scene, 1);
+    run_until(1);
+    CHECK_EQ(status_of(&scene).refused_samples, 10);
+    CHECK_EQ(status_of(&scene).sent_samples, 10);
+    scene_end(&scene);
+}
+
+TEST(small_request_that_is_too_large_is_lost_and_counted) {
     static const TransportAnswer answers[] = {{.status = 413}, {.status = 200}};
     Scene scene;
 

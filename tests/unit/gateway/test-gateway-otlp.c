@@ -298,9 +298,10 @@ TEST(a_series_too_large_by_itself_is_folded_until_it_fits) {
     _cleanup_(made_profile_done) MadeProfile made = make_profile(INTERVAL_KEYS);
     _cleanup_(made_series_done) MadeSeries series = make_some(&made, 1000, true);
     _cleanup_(buffer_done) Buffer body = {};
-    uint64_t folded = 0;
+    uint64_t folded = 0, v[VALUES_MAX];
     Bytes of, last;
 
+    CHECK_OK(label_set_put(&series.list.items[0].labels, "comm", "shop"));
     CHECK_EQ(encode("otlp", &series, (EngineInput){.max_bytes = 20000, .folded = &folded}, &body),
              1);
     CHECK(body.size <= 20000 && body.size > 12000);
@@ -309,6 +310,8 @@ TEST(a_series_too_large_by_itself_is_folded_until_it_fits) {
     CHECK_EQ(sum_of(of), made.profile->samples);
     last = get(of, 2, count(of, 2) - 1).bytes;
     CHECK(is(function_of(&body, last, 0), "[other]"));
+    CHECK_EQ(get_packed(last, 2, v), 1);
+    CHECK(is_attribute(&body, v[0], "thread.name", "shop", 0));
 }
 
 TEST(a_share_multiplies_values_and_rounding_is_carried_over) {

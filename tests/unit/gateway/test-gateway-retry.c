@@ -70,19 +70,36 @@ TEST(engine_says_when_to_come_back_but_not_later_than_in_an_hour) {
     CHECK(retry_delay_ns(10, SEND_BUSY, SECOND_NS, SECOND_NS, UINT64_MAX) > 100 * SECOND_NS);
 }
 
+TEST(body_above_a_limit_of_go_is_too_large_whatever_the_status) {
+    TransportAnswer answer = {.status = 400,
+                              .body = "\x08\x03\x12\x1dhttp: request body too large"};
+    char text[256];
+
+    CHECK_EQ(send_verdict(&answer), SEND_TOO_LARGE);
+    answer_sentence(&answer, "http://e", 70000, text, sizeof(text));
+    CHECK_STREQ(text, "The engine at http://e says that a request of 70000 bytes is too large "
+                      "(HTTP 400): http: request body too large");
+    answer.status = 500;
+    CHECK_EQ(send_verdict(&answer), SEND_AGAIN);
+    answer = (TransportAnswer){.status = 413, .body = "\x01\x02\n"};
+    answer_sentence(&answer, "http://e", 70000, text, sizeof(text));
+    CHECK_STREQ(
+        text, "The engine at http://e says that a request of 70000 bytes is too large (HTTP 413)");
+}
+
 TEST(sentences_name_engine_and_status_and_escape_the_answer) {
     TransportAnswer answer = {.status = 429, .body = "rate limit of 4MB/s\x1b[31m\nsecond line"};
     char text[256];
 
-    answer_sentence(&answer, "http://e:4040/push?key=geheim", text, sizeof(text));
+    answer_sentence(&answer, "http://e:4040/push?key=geheim", 0, text, sizeof(text));
     CHECK(strstr(text, "http://e:4040/push asks for fewer requests (HTTP 429): rate limit"));
     CHECK(!strstr(text, "geheim") && !strchr(text, '\x1b') && !strstr(text, "second"));
     answer = (TransportAnswer){.error = -ECONNREFUSED, .problem = "Connection refused"};
-    answer_sentence(&answer, "http://e", text, sizeof(text));
+    answer_sentence(&answer, "http://e", 0, text, sizeof(text));
     CHECK_STREQ(text, "The engine at http://e does not answer: Connection refused");
     memset(answer.body, 'x', sizeof(answer.body) - 1);
     answer = (TransportAnswer){.status = 400, .body = "\xc3\xa4\xc3\xa4\xc3\xa4"};
-    answer_sentence(&answer, "http://e", text, 48);
+    answer_sentence(&answer, "http://e", 0, text, 48);
     CHECK(strlen(text) < 48);
 }
 

@@ -40,6 +40,7 @@ static void fill(GatewayStatus *status) {
                                            .is_waiting = true,
                                            .retry_ns = 5030 * S,
                                            .last_http_status = 429,
+                                           .error_status = 429,
                                            .last_error_ns = 4998 * S,
                                            .last_error = "Refused \x1b[2J\xff \"slow\""};
 }
@@ -137,7 +138,7 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
                 {401, "TokenFile="},
                 {403, "Tenant="},
                 {404, "URL="},
-                {413, "MaxBodySize="},
+                {413, "max_request_body_size"},
                 {422, "limits"},
                 {429, "Share="},
                 {500, "log of the engine"},
@@ -145,10 +146,24 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
                 {407, "Proxy="}};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        const DestinationStatus send = {.last_error_ns = 1, .last_http_status = rows[i].status};
+        const DestinationStatus send = {.last_error_ns = 1, .error_status = rows[i].status};
 
         CHECK(strstr(status_send_remedy(&send), rows[i].word));
     }
+}
+
+TEST(the_remedy_of_a_loss_stays_beside_its_error_when_the_destination_is_up_again) {
+    DestinationStatus send = {.last_error_ns = 1, .last_success_ns = 2, .last_http_status = 200};
+
+    send.error_status = 413;
+    CHECK(strstr(status_send_remedy(&send), "OTHER"));
+    send.error_status = 400;
+    CHECK(strstr(status_send_remedy(&send), "limits"));
+    send.error_status = 503;
+    CHECK_STREQ(status_send_remedy(&send), "");
+    send.last_error_ns = 0;
+    send.error_status = 413;
+    CHECK_STREQ(status_send_remedy(&send), "");
 }
 
 /* Each family has HELP and TYPE, in this order, and then its values. */
