@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The OpenTelemetry Collector that `./dev engines` builds: it writes what it gets into files, a line for each request. Each
-tenant has a port and a file of its own, and one of them wants a token; a front before it shows which tenant a request
-names."""
+tenant has a port and a file of its own; one of them wants a token, and one only small requests. A front before it shows
+which tenant a request names."""
 
 import contextlib
 import gzip
@@ -20,7 +20,8 @@ from workload import free_port
 
 PROGRAM = build_path("engines", "otelcol-profiles")
 PATH = "/v1development/profiles"
-TENANTS = ("a", "b", "guarded")
+TENANTS = ("a", "b", "guarded", "narrow")
+NARROW_BYTES = 40 << 10
 TOKEN = "the-token-of-a-test"
 READY_S = 60
 
@@ -70,7 +71,7 @@ class Collector(Engine):
         self.ports = {tenant: free_port() for tenant in TENANTS}
         self.files = {tenant: os.path.join(folder, f"{tenant}.json") for tenant in TENANTS}
         env = {f"COLLECTOR_PORT_{t.upper()}": str(port) for t, port in self.ports.items()}
-        env["COLLECTOR_TOKEN"] = TOKEN
+        env.update(COLLECTOR_TOKEN=TOKEN, COLLECTOR_NARROW_BYTES=str(NARROW_BYTES))
         env.update({f"COLLECTOR_FILE_{t.upper()}": path for t, path in self.files.items()})
         config = source_path("tests", "engines", "collector.yaml")
         super().__init__(folder, [PROGRAM, "--config", config, "--feature-gates=service.profilesSupport"],

@@ -133,7 +133,7 @@ def check_whole(g, name, found, prefix=""):
 
 
 def tenant_of(name):
-    return "guarded" if name == "token" else "a"
+    return {"token": "guarded", "narrow": "narrow"}.get(name, "a")
 
 
 @test
@@ -165,6 +165,18 @@ def request_that_is_too_large_is_sent_in_parts():
         answers = nginx.answers()
         equal({status for status, _, _ in answers}, {200, 413}, "the answers")
         check(min(size for status, _, size in answers if status == 413) > SMALL, "a request of the right size was refused")
+
+
+@test
+def collector_that_accepts_small_requests_only_gets_parts():
+    with collector("narrow") as found, crowd():
+        with gateway("narrow", f"http://127.0.0.1:{found.ports['narrow']}", RULES.replace("Sends=large", "Sends=narrow"), Compress="no") as g:
+            g.wait_until(lambda: g.destination("narrow").get("sentIntervals", 0) >= INTERVALS, "intervals that have arrived")
+            destination = g.destination("narrow")
+            equal(destination["refusedSamples"], 0, "samples that were lost")
+            check("max_request_body_size" in (destination.get("remedy") or ""), f"the remedy in {destination}")
+            check_whole(g, "narrow", found, "crowd-")
+            check(re.search(r"says that a request of \d+ bytes is too large .HTTP 4\d\d.: .*request body too large", g.log()), g.log())
 
 
 @test
