@@ -23,7 +23,7 @@ GROUPS = {"profd-read": READ, "profd-admin": ADMIN}
 READER = (64311, 64311, [READ])
 CONFIG = session(Event="cpu-clock", Frequency=199) + session("folder", Event="cpu-clock", Frequency=99, Layout="directory") + \
     session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
-DOWN, DELETED, REBOOTED = 2, 7, 9
+STOPPED, DOWN, DELETED, REBOOTED = 0, 2, 7, 9
 ALL_CPUS = 0xffffffff
 MARK = 0x70726f66642d6d6b
 LIMIT_S = 60
@@ -202,11 +202,19 @@ def time_before_a_boot_is_a_gap_with_its_reason():
             equal([gap[3] for gap in whole], [REBOOTED, DOWN], f"reasons of {gaps}")
             equal((whole[0][0] + whole[0][4]) // 1000, since, "the beginning of the first gap")
             equal(whole[0][1], whole[1][0], "the end of the first gap")
-            # Nothing of the window is there yet: the reason is that of the time before.
-            daemon.stop()
-        with Daemon(path, config=CONFIG, prefix=other_boot(path)) as daemon:
-            gaps = Stream(daemon=daemon, sinceUsec=now_us() - 1, untilUsec=now_us() + 1_000_000).to_end().gaps
-            check(DELETED not in {gap[3] for gap in gaps}, f"the gaps are {gaps}")
+
+
+@test
+def time_until_a_stopped_session_starts_again_is_a_gap_with_its_reason():
+    with connected() as v:
+        v.one("Stop", session="folder")
+        since = now_us()
+        stream = Stream(session="folder", sinceUsec=since, untilUsec=since + 3_000_000)
+        time.sleep(1)
+        v.one("Start", session="folder")
+    gaps = [gap for gap in stream.to_end().gaps if gap[2] == ALL_CPUS]
+    equal([gap[3] for gap in gaps], [STOPPED], f"reasons of {gaps}")
+    check(gaps[0][1] - gaps[0][0] > 900_000_000, f"the gap is {gaps[0]}")
 
 
 @test

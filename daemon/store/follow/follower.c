@@ -177,12 +177,20 @@ static void follower_seek_next(Follower *f) {
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Begins with the first segment of the window. */
+/* Begins with the first segment of the window. A position is of this boot, so there is at most one
+ * gap, up to that segment; its end is not compared, because the clock may have been set since. */
 static void follower_seek_first(Follower *f, const Window *window) {
     const PdCoverage *coverage = &window->coverage;
     FollowerBefore *before = &f->before;
 
     f->number = before->number = window->parts[0].name.number;
+    if (f->options.position_ns > 0) {
+        if (coverage->n_gaps > 0 && coverage->gaps[0].cpu == PD_ALL_CPUS &&
+            coverage->gaps[0].from_ns == coverage->from_ns)
+            before->gaps[before->n++] = (PdGap){
+                .to_ns = UINT64_MAX, .cpu = PD_ALL_CPUS, .reason = coverage->gaps[0].reason};
+        return;
+    }
     for (size_t i = 0; i < coverage->n_gaps && before->n < ARRAY_SIZE(before->gaps); i++)
         if (coverage->gaps[i].cpu == PD_ALL_CPUS &&
             coverage->gaps[i].to_ns <= window->parts[0].real_from_ns)
