@@ -17,7 +17,7 @@
 /* A new token or a new URL comes from people. */
 #define RETRY_SLOW_NS UINT64_C(30000000000)
 
-/* What Go's HTTP server says of a body above its limit; the Collector answers 400 with it. */
+/* Go's HTTP server says this of a body above its limit, and the Collector answers 400 with it. */
 static bool retry_is_size_refused(const TransportAnswer *answer) {
     return answer->status == 400 && strstr(answer->body, "request body too large");
 }

@@ -12,7 +12,6 @@
 #define RETRY_MAX_NS       UINT64_C(300000000000)
 #define RETRY_AFTER_MAX_NS UINT64_C(3600000000000)
 
-/* Of HTTP. */
 enum { SEND_STATUS_TOO_LARGE = 413 };
 
 typedef enum SendVerdict {

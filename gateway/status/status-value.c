@@ -40,8 +40,10 @@ static const struct {
     { 403, 403, "Check TokenFile=, PasswordFile= or Credential= and Tenant= of this destination, and what they may do there.", false },
     { 404, 405, "Check Type= and URL= of this destination; the engine there may need its profiling API switched on.", false },
     { 407, 407, "Check Proxy= of this destination.", false },
+    { 408, 408, "Look at the log of the engine; nothing is lost meanwhile.", false },
     { 413, 413, "Raise the limit of the engine (max_request_body_size of the OpenTelemetry Collector, client_max_body_size of nginx); "
                 "what does not fit is sent without its rarest stacks (OTHER), or is lost (REFUSED).", true },
+    { 425, 425, "Look at the log of the engine; nothing is lost meanwhile.", false },
     { 429, 429, "Raise the rate limit of the engine, or lower Share= or MaxSeries= of this destination; the backlog is sent later.", false },
     { 400, 499, "Compare the limits and the version of the engine with gateway.conf(5); what it refused is lost.", true },
     { 500, 599, "Look at the log of the engine; nothing is lost meanwhile.", false },

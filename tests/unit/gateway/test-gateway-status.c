@@ -161,6 +161,8 @@ TEST(the_remedy_of_a_loss_stays_beside_its_error_when_the_destination_is_up_agai
     CHECK(strstr(status_send_remedy(&send), "limits"));
     send.error_status = 503;
     CHECK_STREQ(status_send_remedy(&send), "");
+    send.error_status = 408;
+    CHECK_STREQ(status_send_remedy(&send), "");
     send.last_error_ns = 0;
     send.error_status = 413;
     CHECK_STREQ(status_send_remedy(&send), "");
