@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a destination makes of each answer of its engine: waits, splits, gives up, or goes on. */
+/* After an answer of its engine a destination waits, splits, gives up or goes on. */
 #include "make-destination.h"
 #include "test.h"
 

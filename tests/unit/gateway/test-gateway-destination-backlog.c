@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What was not sent live is read from profd again, in windows, beside the live intervals. */
+/* The backlog is read from profd again, in windows, beside the live intervals. */
 #include "make-destination.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a destination sends, keeps in its state, and finds there after a restart. */
+/* A destination sends live intervals, and continues after a restart where its state ends. */
 #include "make-destination.h"
 #include "test.h"
 
