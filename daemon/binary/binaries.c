@@ -29,7 +29,7 @@ struct Binaries {
     BinariesOptions options;
     BinaryStore *store;
     BinaryWatch *watch;
-    Housekeeper *thread;
+    Worker *thread;
     LoopSource *timer;
     SymbolsFilter filter;
     BinaryItem *items, **last; /* wait for the thread */
@@ -90,7 +90,8 @@ static void binaries_work(Binaries *b) {
     b->is_loaded = true;
     if (tends)
         b->tended_ns = now_ns;
-    if (housekeeper_add(b->thread, &(Chore){binaries_run_work, binaries_on_worked, b}, true) < 0)
+    if (housekeeper_add(b->thread, &(WorkerJob){binaries_run_work, binaries_on_worked, b}, true) <
+        0)
         binaries_on_worked(b);
 }
 
@@ -248,7 +249,7 @@ Binaries *binaries_free(Binaries *b, bool *ret_is_over) {
 
     if (b) {
         loop_source_free(b->timer);
-        housekeeper_free(b->thread, &is_over);
+        is_over = worker_end(b->thread);
         code_map_list_done(&b->code_maps);
     }
     if (ret_is_over)
@@ -280,6 +281,6 @@ BinaryStore *binaries_store(Binaries *b) {
     return b->store;
 }
 
-Housekeeper *binaries_thread(Binaries *b) {
+Worker *binaries_thread(Binaries *b) {
     return b->thread;
 }

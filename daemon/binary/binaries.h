@@ -44,4 +44,4 @@ typedef struct BinariesCounts {
 BinariesCounts binaries_counts(const Binaries *binaries);
 /* For methods: what is kept, and the thread on which it may be read. */
 BinaryStore *binaries_store(Binaries *binaries);
-Housekeeper *binaries_thread(Binaries *binaries);
+Worker *binaries_thread(Binaries *binaries);

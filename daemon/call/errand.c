@@ -75,7 +75,7 @@ static void errand_chore_done(void *userdata) {
     errand_done(userdata);
 }
 
-int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandOptions *options) {
+int errand_run(Waits *waits, Worker *housekeeper, Call *call, const ErrandOptions *options) {
     bool privileged = call_peer(call)->right >= RIGHT_ADMIN;
     Errand *errand;
     int r = errand_new(waits, options, &errand);
@@ -83,7 +83,8 @@ int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandO
     if (r < 0)
         return r;
     r = housekeeper_add(
-        housekeeper, &(Chore){.work = errand_work, .done = errand_chore_done, .userdata = errand},
+        housekeeper,
+        &(WorkerJob){.run = errand_work, .done = errand_chore_done, .userdata = errand},
         privileged);
     if (r < 0) {
         errand_free(errand);

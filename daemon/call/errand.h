@@ -18,7 +18,7 @@ typedef struct ErrandOptions {
 } ErrandOptions;
 
 /* Ends the call with Busy when too many errands wait. Returns what a handler returns. */
-int errand_run(Waits *waits, Housekeeper *housekeeper, Call *call, const ErrandOptions *options);
+int errand_run(Waits *waits, Worker *housekeeper, Call *call, const ErrandOptions *options);
 
 /* The same for work that runs elsewhere: call errand_wait() once it has begun and errand_done()
  * when it is done, or errand_free() if it did not begin. */

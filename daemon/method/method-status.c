@@ -350,9 +350,9 @@ static void method_status_learn_span(Daemon *daemon) {
 
     if (!daemon->learns && !store_span(daemon->store, NULL, &oldest, &newest))
         daemon->learns = housekeeper_add(daemon->housekeeper,
-                                         &(Chore){.work = method_status_learn,
-                                                  .done = method_status_on_learned,
-                                                  .userdata = daemon},
+                                         &(WorkerJob){.run = method_status_learn,
+                                                      .done = method_status_on_learned,
+                                                      .userdata = daemon},
                                          false) == 0;
 }
 

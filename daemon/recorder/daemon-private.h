@@ -65,8 +65,8 @@ struct Daemon {
     Monitor *monitor;
     Waits *waits;
     GroupSearches *searches;
-    Housekeeper *housekeeper;
-    Housekeeper *opener; /* runs the opening and closing of sessions on its thread */
+    Worker *housekeeper;
+    Worker *opener; /* runs the opening and closing of sessions on its thread */
     LoopSource *opened_source;
     bool learns; /* the manifests are being read to find how far back the store reaches */
     SnapshotEngine *snapshots;

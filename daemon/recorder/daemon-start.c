@@ -184,7 +184,7 @@ static int daemon_start_open_aside(void *userdata, void (*work)(void *job), void
                                    void *job) {
     Daemon *daemon = userdata;
 
-    return housekeeper_add(daemon->opener, &(Chore){work, done, job}, true);
+    return housekeeper_add(daemon->opener, &(WorkerJob){work, done, job}, true);
 }
 
 /* Called when events are open and also when the processes of a session have ended. */
@@ -300,7 +300,7 @@ Daemon *daemon_free(Daemon *daemon) {
     /* Free the control socket first: its calls hold references to the other parts. */
     control_free(daemon->control);
     daemon->options.methods->forget(daemon);
-    housekeeper_free(daemon->housekeeper, &is_over);
+    is_over = worker_end(daemon->housekeeper);
     waits_free(daemon->waits);
     if (is_over)
         follower_list_free(daemon->followers);
@@ -318,7 +318,7 @@ Daemon *daemon_free(Daemon *daemon) {
     /* The thread of the tracker asked it what is kept. */
     binaries_free(daemon->binaries, &is_kept);
     group_searches_free(daemon->searches);
-    housekeeper_free(daemon->opener, &is_opened);
+    is_opened = worker_end(daemon->opener);
     /* A thread that hangs in the kernel still uses the sampler, so leak it. */
     if (is_opened)
         sampler_free(daemon->sampler);

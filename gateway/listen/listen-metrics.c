@@ -17,7 +17,6 @@
 #define METRICS_CALL "io.profd.Control.GetMetrics"
 
 typedef struct MetricsJob {
-    ListenWork work;
     Listen *listen;
     ListenPeer *peer; /* NULL: nobody waits for it any more */
     const char *socket;
@@ -41,14 +40,14 @@ static int listen_metrics_ask(const char *socket, Buffer *out) {
     return r;
 }
 
-static void listen_metrics_run(ListenWork *work) {
-    MetricsJob *job = (MetricsJob *)work;
+static void listen_metrics_run(void *userdata) {
+    MetricsJob *job = userdata;
 
     job->error = listen_metrics_ask(job->socket, &job->text);
 }
 
-static void listen_metrics_done(ListenWork *work) {
-    MetricsJob *job = (MetricsJob *)work;
+static void listen_metrics_done(void *userdata) {
+    MetricsJob *job = userdata;
     Listen *listen = job->listen;
     GatewayStatus status = {};
 
@@ -81,12 +80,12 @@ void listen_metrics_serve(Listen *listen, ListenPeer *peer) {
 
     if (r == 0) {
         *job = (MetricsJob){
-            .work = {.run = listen_metrics_run, .done = listen_metrics_done},
             .listen = listen,
             .peer = peer,
             .socket = *socket ? socket : NULL,
         };
-        r = listen_worker_submit(listen->scrapes, &job->work);
+        r = worker_add(listen->scrapes, &(WorkerJob){listen_metrics_run, listen_metrics_done, job},
+                       LISTEN_SCRAPES_MAX);
     }
     if (r == 0) {
         listen_peer_wait(peer, listen_metrics_on_end, job);

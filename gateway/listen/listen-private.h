@@ -7,8 +7,8 @@
 #include "listen/listen-symbol.h"
 #include "listen/listen-text.h"
 #include "listen/listen-tls.h"
-#include "listen/listen-worker.h"
 #include "listen/listen.h"
+#include "loop/worker.h"
 
 enum {
     LISTEN_PROFILES_MAX = 4, /* at once: being made, or on their way to a client */
@@ -23,7 +23,7 @@ typedef struct ListenSlots {
 struct Listen {
     ListenOptions options;
     ListenPeers *peers;
-    ListenWorker *profiles, *scrapes;
+    Worker *profiles, *scrapes;
     ListenSlots *slots;
     ListenSymbols symbols; /* of the last profile */
     ListenCounts counts;

@@ -17,7 +17,6 @@
 enum { PROFILE_BYTES_MAX = 32 << 20 };
 
 typedef struct ProfileJob {
-    ListenWork work;
     Listen *listen;
     ListenSlots *slots;
     ListenPeer *peer; /* NULL: nobody waits for it any more */
@@ -55,8 +54,8 @@ static int listen_profile_sink(const void *data, size_t size, void *arg) {
     return buffer_error(out);
 }
 
-static void listen_profile_run(ListenWork *work) {
-    ProfileJob *job = (ProfileJob *)work;
+static void listen_profile_run(void *userdata) {
+    ProfileJob *job = userdata;
     const Interval *interval = job->interval;
     ExportInput input = {
         .profile = interval->profile,
@@ -117,8 +116,8 @@ static void listen_profile_send(ProfileJob *job) {
         evbuffer_free(body);
 }
 
-static void listen_profile_done(ListenWork *work) {
-    ProfileJob *job = (ProfileJob *)work;
+static void listen_profile_done(void *userdata) {
+    ProfileJob *job = userdata;
 
     job->interval = interval_unref(job->interval);
     if (job->peer && job->error == 0) {
@@ -139,7 +138,9 @@ static void listen_profile_on_window(void *userdata, int error, Interval *interv
     job->source = NULL;
     if (error == 0) {
         job->interval = interval_ref(interval);
-        error = listen_worker_submit(job->listen->profiles, &job->work);
+        error = worker_add(job->listen->profiles,
+                           &(WorkerJob){listen_profile_run, listen_profile_done, job},
+                           LISTEN_PROFILES_MAX);
     }
     if (error == 0)
         return;
@@ -167,7 +168,6 @@ static int listen_profile_start(Listen *listen, ListenPeer *peer, const ListenQu
     if (!job)
         return listen->slots->n < LISTEN_PROFILES_MAX ? -ENOMEM : -EBUSY;
     *job = (ProfileJob){
-        .work = {.run = listen_profile_run, .done = listen_profile_done},
         .listen = listen,
         .slots = listen->slots,
         .peer = peer,

@@ -9,6 +9,7 @@
 #include "util/clock.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "util/thread.h"
 
 /*
  * The listener as a whole: opens its sockets, decides who may ask, and finds what answers. Requests
@@ -218,6 +219,12 @@ static int listen_open_address(Listen *listen, const char **ret_problem) {
     return listen_peers_serve(listen->peers, fd, listen->tls, trust);
 }
 
+static int listen_new_worker(const Listen *listen, const char *name, Worker **ret) {
+    const WorkerOptions options = {.name = name, .nice = THREAD_NICE_LAST, .starts_on_work = true};
+
+    return worker_new(listen->options.loop, &options, ret);
+}
+
 int listen_new(const ListenOptions *options, Listen **ret, const char **ret_problem) {
     _cleanup_(listen_freep) Listen *listen = calloc(1, sizeof(*listen));
     ListenPeersOptions peers = {
@@ -239,9 +246,9 @@ int listen_new(const ListenOptions *options, Listen **ret, const char **ret_prob
     listen->slots->references = 1;
     r = listen_peers_new(&peers, &listen->peers);
     if (r == 0)
-        r = listen_worker_new(options->loop, "profiles", LISTEN_PROFILES_MAX, &listen->profiles);
+        r = listen_new_worker(listen, "profiles", &listen->profiles);
     if (r == 0)
-        r = listen_worker_new(options->loop, "scrapes", LISTEN_SCRAPES_MAX, &listen->scrapes);
+        r = listen_new_worker(listen, "scrapes", &listen->scrapes);
     if (r == 0)
         r = listen_open_address(listen, ret_problem);
     if (r == 0)
@@ -259,8 +266,8 @@ Listen *listen_free(Listen *listen) {
         (void)unlink(listen->socket);
     /* Jobs lose their clients first, and end with the workers. */
     listen_peers_free(listen->peers);
-    listen_worker_free(listen->profiles);
-    listen_worker_free(listen->scrapes);
+    worker_free(listen->profiles);
+    worker_free(listen->scrapes);
     listen_slots_unref(listen->slots);
     listen_symbols_done(&listen->symbols);
     listen_tls_free(listen->tls);

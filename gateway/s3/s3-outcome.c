@@ -19,25 +19,6 @@
 /* profd is back sooner than a store. */
 #define S3_LOCAL_DELAY_NS (10 * NS_PER_SECOND)
 
-/* A state as a text, for the worker. */
-typedef struct S3Save {
-    const char *folder, *name;
-    Buffer text;
-} S3Save;
-
-static int s3_run_write(void *arg) {
-    const S3Save *save = arg;
-
-    return state_file_save(save->folder, save->name, S3_STATE_SUFFIX, &save->text);
-}
-
-static void s3_run_free_save(void *arg) {
-    S3Save *save = arg;
-
-    buffer_done(&save->text);
-    free(save);
-}
-
 void s3_run_on_saved(void *userdata, int error) {
     S3Run *self = userdata;
 
@@ -49,27 +30,19 @@ void s3_run_on_saved(void *userdata, int error) {
 
 int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error)) {
     S3Counters *counters = &self->state.counters;
-    S3Save *save = calloc(1, sizeof(*save));
-    DiskWork work = {.run = s3_run_write,
-                     .done = done,
-                     .free_arg = s3_run_free_save,
-                     .arg = save,
-                     .userdata = self};
+    DiskSave save = {
+        .folder = self->profd.folder, .name = self->config->name, .suffix = S3_STATE_SUFFIX};
     DiskJob *job;
     int r;
 
-    if (!save)
-        return -ENOMEM;
-    *save = (S3Save){.folder = self->profd.folder, .name = self->config->name};
     counters->requests += self->target.requests;
     counters->retries += self->target.retries;
     counters->bytes += self->target.sent_bytes;
     self->target.requests = self->target.retries = self->target.sent_bytes = 0;
-    r = s3_state_print(&self->state, &save->text);
+    r = s3_state_print(&self->state, &save.text);
     if (r == 0)
-        r = disk_worker_add(self->worker, &work, &job);
-    if (r < 0)
-        s3_run_free_save(save);
+        return disk_worker_save(self->worker, &save, done, self, &job);
+    buffer_done(&save.text);
     return r;
 }
 

@@ -4,6 +4,7 @@
 /* A thread that does what may wait for a disk, in the order in which it is asked. */
 
 #include "loop/loop.h"
+#include "util/buffer.h"
 
 typedef struct DiskWorker DiskWorker;
 typedef struct DiskJob DiskJob;
@@ -15,6 +16,12 @@ typedef struct DiskWork {
     void *arg, *userdata;
 } DiskWork;
 
+/* A state for state_file_save(); the strings stay valid until it is written. */
+typedef struct DiskSave {
+    const char *folder, *name, *suffix;
+    Buffer text;
+} DiskSave;
+
 int disk_worker_new(Loop *loop, DiskWorker **ret);
 /* Waits until all work is done; `done` is not called any more. */
 DiskWorker *disk_worker_free(DiskWorker *worker);
@@ -22,5 +29,8 @@ DEFINE_CLEANUP(DiskWorker *, disk_worker_free);
 
 /* After success the worker owns `arg`. */
 int disk_worker_add(DiskWorker *worker, const DiskWork *work, DiskJob **ret);
+/* Takes the text, also when it fails. */
+int disk_worker_save(DiskWorker *worker, DiskSave *save, void (*done)(void *userdata, int error),
+                     void *userdata, DiskJob **ret);
 /* The work is done all the same, and nobody hears of it. Accepts NULL. */
 DiskJob *disk_job_forget(DiskJob *job);

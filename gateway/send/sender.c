@@ -30,25 +30,6 @@ static LogField sender_field(const Sender *sender) {
     return (LogField){"PROFD_DESTINATION", sender->config->name};
 }
 
-/* A state as a text, for the worker. */
-typedef struct SenderSave {
-    const char *folder, *name;
-    Buffer text;
-} SenderSave;
-
-static int sender_run_save(void *arg) {
-    const SenderSave *save = arg;
-
-    return state_file_save(save->folder, save->name, STATE_SUFFIX, &save->text);
-}
-
-static void sender_free_save(void *arg) {
-    SenderSave *save = arg;
-
-    buffer_done(&save->text);
-    free(save);
-}
-
 static void sender_note(const Sender *sender) {
     if (sender->flights_fd >= 0)
         state_file_put_flights(sender->flights_fd, sender->flights + sender->unsaved);
@@ -74,24 +55,14 @@ static void sender_on_saved(void *userdata, int error) {
 }
 
 static int sender_hand_over(Sender *sender) {
-    SenderSave *save = calloc(1, sizeof(*save));
-    DiskWork work = {
-        .run = sender_run_save,
-        .done = sender_on_saved,
-        .free_arg = sender_free_save,
-        .arg = save,
-        .userdata = sender,
-    };
-    int r;
+    DiskSave save = {
+        .folder = sender->state_folder, .name = sender->config->name, .suffix = STATE_SUFFIX};
+    int r = send_state_print(&sender->state, &save.text);
 
-    if (!save)
-        return -ENOMEM;
-    *save = (SenderSave){.folder = sender->state_folder, .name = sender->config->name};
-    r = send_state_print(&sender->state, &save->text);
     if (r == 0)
-        r = disk_worker_add(sender->settings.worker, &work, &sender->save);
-    if (r < 0)
-        sender_free_save(save);
+        return disk_worker_save(sender->settings.worker, &save, sender_on_saved, sender,
+                                &sender->save);
+    buffer_done(&save.text);
     return r;
 }
 

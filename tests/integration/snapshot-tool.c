@@ -26,7 +26,7 @@ typedef struct Tool {
     Loop *loop;
     Config *config;
     Store *store;
-    Housekeeper *housekeeper;
+    Worker *housekeeper;
     SnapshotEngine *engine;
     SnapshotRequest request;
     uint32_t pids[8];
@@ -175,7 +175,7 @@ int main(int argc, char **argv) {
     r = run(&tool, argv + first);
     if (r < 0)
         fprintf(stderr, "snapshot-tool: %s\n", strerror(-r));
-    housekeeper_free(tool.housekeeper, NULL);
+    worker_free(tool.housekeeper);
     snapshot_engine_free(tool.engine);
     store_free(tool.store);
     config_free(tool.config);

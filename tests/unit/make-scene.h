@@ -20,7 +20,7 @@ static const Way ways[] = {
 typedef struct Scene {
     Place place;
     Loop *loop;
-    Housekeeper *housekeeper;
+    Worker *housekeeper;
     SnapshotEngine *engine;
     StoreSession *session;
     uint64_t first_ns[8]; /* of the samples of each segment */
@@ -34,7 +34,7 @@ typedef struct Scene {
 
 static inline void scene_done(Scene *s) {
     store_session_close(s->session);
-    housekeeper_free(s->housekeeper, NULL);
+    worker_free(s->housekeeper);
     snapshot_engine_free(s->engine);
     loop_free(s->loop);
     place_done(&s->place);
@@ -42,7 +42,7 @@ static inline void scene_done(Scene *s) {
 
 /* Frees the engine after the housekeeper, which may still work for it. */
 static inline void end_engine(Scene *s) {
-    s->housekeeper = housekeeper_free(s->housekeeper, NULL);
+    s->housekeeper = worker_free(s->housekeeper);
     s->engine = snapshot_engine_free(s->engine);
 }
 
@@ -94,8 +94,8 @@ static inline void stop_loop(void *userdata) {
 
 /* Waits until the housekeeper has finished its chores. */
 static inline int wait_housekeeper(Scene *s) {
-    const Chore chore = {.work = do_nothing, .done = stop_loop, .userdata = s->loop};
-    int r = housekeeper_add(s->housekeeper, &chore, true);
+    const WorkerJob job = {.run = do_nothing, .done = stop_loop, .userdata = s->loop};
+    int r = housekeeper_add(s->housekeeper, &job, true);
 
     return r == 0 ? loop_run(s->loop) : r;
 }

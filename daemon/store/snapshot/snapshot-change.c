@@ -120,7 +120,7 @@ static int snapshot_change_begin(SnapshotEngine *engine, Kept *kept, bool remove
     change->kept.info.pinned = pinned;
     r = housekeeper_add(
         engine->housekeeper,
-        &(Chore){.work = snapshot_change_work, .done = snapshot_change_done, .userdata = change},
+        &(WorkerJob){.run = snapshot_change_work, .done = snapshot_change_done, .userdata = change},
         answer->privileged);
     if (r < 0)
         free(change);

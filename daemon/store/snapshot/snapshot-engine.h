@@ -50,7 +50,7 @@ typedef struct SnapshotCallbacks {
 
 /* Removes unfinished snapshots of a killed daemon and lists the finished ones. The store and the
  * loop must outlive the engine; the housekeeper must be freed before it. */
-int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret);
+int snapshot_engine_new(Store *store, Loop *loop, Worker *housekeeper, SnapshotEngine **ret);
 /* Cancels what is being made, without a callback. */
 SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine);
 DEFINE_CLEANUP(SnapshotEngine *, snapshot_engine_free);

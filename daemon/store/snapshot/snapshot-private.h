@@ -67,7 +67,7 @@ struct Snapshot {
 struct SnapshotEngine {
     Store *store;
     Loop *loop;
-    Housekeeper *housekeeper;
+    Worker *housekeeper;
     LoopSource *wakeup, *timer;
     int event; /* becomes readable when a worker finished a job or made progress */
     pthread_mutex_t mutex;

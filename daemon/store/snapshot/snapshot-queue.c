@@ -196,7 +196,7 @@ static int snapshot_queue_open_engine(SnapshotEngine *engine) {
     return r == 0 ? snapshot_queue_start_workers(engine) : r;
 }
 
-int snapshot_engine_new(Store *store, Loop *loop, Housekeeper *housekeeper, SnapshotEngine **ret) {
+int snapshot_engine_new(Store *store, Loop *loop, Worker *housekeeper, SnapshotEngine **ret) {
     SnapshotEngine *engine = calloc(1, sizeof(*engine));
     int r;
 

@@ -10,7 +10,7 @@
 
 typedef struct Desk {
     Loop *loop;
-    Housekeeper *housekeeper;
+    Worker *housekeeper;
     sem_t answers; /* of a disk that takes its time */
     unsigned n_worked, n_done, stop_at;
 } Desk;
@@ -18,7 +18,7 @@ typedef struct Desk {
 static void desk_done(Desk *desk) {
     for (unsigned i = 0; i < 100; i++)
         sem_post(&desk->answers);
-    housekeeper_free(desk->housekeeper, NULL);
+    worker_free(desk->housekeeper);
     loop_free(desk->loop);
     sem_destroy(&desk->answers);
 }
@@ -47,9 +47,9 @@ static void count_done(void *userdata) {
 }
 
 static int add_slow(Desk *desk, bool privileged) {
-    const Chore chore = {.work = work_slowly, .done = count_done, .userdata = desk};
+    const WorkerJob job = {.run = work_slowly, .done = count_done, .userdata = desk};
 
-    return housekeeper_add(desk->housekeeper, &chore, privileged);
+    return housekeeper_add(desk->housekeeper, &job, privileged);
 }
 
 TEST(a_full_queue_reserves_space_for_administrators) {
@@ -102,7 +102,7 @@ TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_deleted) {
     Removal removal = {};
     const SnapshotAnswer answer = {.on_done = on_removed, .userdata = &removal};
     Desk desk = {};
-    const Chore slow = {.work = work_slowly, .done = do_nothing, .userdata = &desk};
+    const WorkerJob slow = {.run = work_slowly, .done = do_nothing, .userdata = &desk};
     SnapshotInfo info;
 
     sem_init(&desk.answers, 0, 0);
