@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "program/log-event.h"
 
-#include <string.h>
-
 #include "util/macro.h"
 
 /*
@@ -11,13 +9,8 @@
  * never changes its meaning, and the id of a removed event is not reused.
  */
 
-typedef struct Event {
-    const char *name; /* the value of PROFD_EVENT= */
-    const char *id;   /* MESSAGE_ID= */
-} Event;
-
 /* clang-format off */
-static const Event events[] = {
+static const JournalEvent events[] = {
     { "started",                    "2b808725e29e4c86bc09d19810195acb" },
     { "stopped",                    "eed041ad674c47909927347bad014206" },
     { "paused",                     "8ad11b7c54574ff4a82396a422d5ff2a" },
@@ -70,9 +63,5 @@ static const Event events[] = {
 };
 /* clang-format on */
 
-const char *log_event_id(const char *name) {
-    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        if (strcmp(events[i].name, name) == 0)
-            return events[i].id;
-    return NULL;
-}
+const JournalProgram profd_journal = {
+    .identifier = "profd", .events = events, .n_events = ARRAY_SIZE(events)};

@@ -3,5 +3,6 @@
 
 /* The events in the log, and their message ids in the journal. */
 
-/* MESSAGE_ID= for a PROFD_EVENT=; NULL: no event has that name. */
-const char *log_event_id(const char *name);
+#include "journal/journal.h"
+
+extern const JournalProgram profd_journal;

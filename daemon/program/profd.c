@@ -115,7 +115,6 @@ static int profd_keep(const Options *options, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    static const JournalProgram program = {.identifier = "profd", .event_id = log_event_id};
     Options options = {.recorder = -1};
 
     if (program_options_parse(&profd_options, argc, argv, &options) < 0)
@@ -133,7 +132,7 @@ int main(int argc, char **argv) {
     if (options.help || options.version || options.print_config_keys || options.print_events ||
         options.print_options)
         return EXIT_SUCCESS;
-    journal_attach(&program);
+    journal_attach(&profd_journal);
     if (options.check_config)
         return profd_check_config(&options);
     signal(SIGPIPE, SIG_IGN);

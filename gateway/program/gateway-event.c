@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "program/gateway-event.h"
 
-#include <string.h>
-
 #include "util/macro.h"
 
 /*
@@ -12,13 +10,8 @@
  * event is not reused.
  */
 
-typedef struct GatewayEvent {
-    const char *name; /* the value of PROFD_EVENT= */
-    const char *id;   /* MESSAGE_ID= */
-} GatewayEvent;
-
 /* clang-format off */
-static const GatewayEvent events[] = {
+static const JournalEvent events[] = {
     { "gateway-started",            "04629802390344ea95314a56ff3aed2f" },
     { "gateway-stopped",            "0786b0a896b7462989f0c74016e6d41a" },
     { "gateway-config-problem",     "f5e95ba8f20f4d53a1b7f34b280b1451" },
@@ -34,9 +27,5 @@ static const GatewayEvent events[] = {
 };
 /* clang-format on */
 
-const char *gateway_event_id(const char *name) {
-    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
-        if (strcmp(events[i].name, name) == 0)
-            return events[i].id;
-    return NULL;
-}
+const JournalProgram gateway_journal = {
+    .identifier = "profd-gateway", .events = events, .n_events = ARRAY_SIZE(events)};

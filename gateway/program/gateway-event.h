@@ -3,5 +3,6 @@
 
 /* The events in the log of the gateway, and their message ids in the journal. */
 
-/* MESSAGE_ID= for a PROFD_EVENT=; NULL: no event has that name. */
-const char *gateway_event_id(const char *name);
+#include "journal/journal.h"
+
+extern const JournalProgram gateway_journal;

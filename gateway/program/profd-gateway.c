@@ -44,8 +44,6 @@ static void profd_gateway_spare_memory(void) {
 }
 
 int main(int argc, char **argv) {
-    static const JournalProgram program = {.identifier = "profd-gateway",
-                                           .event_id = gateway_event_id};
     GatewayOptions options = {.state = "/var/lib/profd-gateway", .runtime = "/run/profd-gateway"};
 
     if (program_options_parse(&gateway_options, argc, argv, &options) < 0)
@@ -60,7 +58,7 @@ int main(int argc, char **argv) {
         program_options_print_table(&gateway_options);
     if (options.help || options.version || options.print_config_keys || options.print_options)
         return EXIT_SUCCESS;
-    journal_attach(&program);
+    journal_attach(&gateway_journal);
     if (options.check_config)
         return profd_gateway_check_config(&options);
     profd_gateway_spare_memory();

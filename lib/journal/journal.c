@@ -68,10 +68,18 @@ static bool journal_name_is_valid(const char *name) {
     return true;
 }
 
+/* NULL: no event has that name. */
+static const char *journal_event_id(const JournalProgram *program, const char *name) {
+    for (size_t i = 0; i < program->n_events; i++)
+        if (strcmp(program->events[i].name, name) == 0)
+            return program->events[i].id;
+    return NULL;
+}
+
 static int journal_add_field(const JournalProgram *program, JournalEntry *entry,
                              const LogField *field) {
     bool is_event = strcmp(field->name, "PROFD_EVENT") == 0;
-    const char *id = is_event ? program->event_id(field->value) : NULL;
+    const char *id = is_event ? journal_event_id(program, field->value) : NULL;
     int r = journal_name_is_valid(field->name) ? journal_add(entry, field->name, "%s", field->value)
                                                : -EINVAL;
 

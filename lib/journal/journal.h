@@ -9,11 +9,16 @@
 
 enum { JOURNAL_ENTRY_MAX = 24 };
 
+typedef struct JournalEvent {
+    const char *name; /* the value of PROFD_EVENT= */
+    const char *id;   /* MESSAGE_ID= */
+} JournalEvent;
+
 /* The program that logs. */
 typedef struct JournalProgram {
     const char *identifier; /* SYSLOG_IDENTIFIER= */
-    /* MESSAGE_ID= for a PROFD_EVENT=; NULL: no event has that name. */
-    const char *(*event_id)(const char *name);
+    const JournalEvent *events;
+    size_t n_events;
 } JournalProgram;
 
 /* Each field is "NAME=value", in memory that journal_entry_done() frees. */
