@@ -119,9 +119,9 @@ int archive_open_recording(const char *path, int *ret_fd) {
         r = 0;
     if (r <= 0)
         return r < 0 ? r : -ENOENT;
-    copy = open(archive_temporary(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    copy = file_open_unnamed(archive_temporary());
     if (copy < 0)
-        return -errno;
+        return copy;
     r = archive_copy(tar, copy, &left);
     if (r < 0)
         return r;

@@ -27,16 +27,10 @@ struct Replay {
 /* The kernel's name may be in the file, if perf found a file for it. */
 static int replay_learn_kernel_name(Replay *replay) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    bool swap = pd_reader_header(replay->reader)->swap;
-    Bytes body;
-    int r;
+    int r = pd_environment_new(&env);
 
-    if (pd_reader_feature(replay->reader, PD_FEATURE_BUILD_ID, &body) < 0)
-        return 0;
-    r = pd_environment_new(&env);
-    if (r < 0)
-        return r;
-    r = pd_environment_read(env, PD_FEATURE_BUILD_ID, body, swap);
+    if (r == 0)
+        r = pd_environment_read_feature(env, replay->reader, PD_FEATURE_BUILD_ID);
     for (size_t i = 0; r >= 0 && i < env->n_build_ids; i++) {
         const PdBuildIdEntry *entry = &env->build_ids[i];
 
@@ -44,7 +38,7 @@ static int replay_learn_kernel_name(Replay *replay) {
             replay->table, entry->misc,
             (Bytes){.data = (const uint8_t *)entry->filename, .size = strlen(entry->filename)});
     }
-    return r == -EBADMSG ? 0 : r;
+    return r;
 }
 
 int replay_new(PdReader *reader, const ProcessLimits *limits, ReplaySink sink, void *arg,

@@ -255,10 +255,9 @@ bool selector_wants(Selector *s, const PdRecord *record, const PdStamp *stamp) {
 /* How many CPUs the host of the recording can have; 0: unknown. */
 static uint32_t selector_count_cpus(PdReader *reader) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    Bytes body;
 
-    if (pd_reader_feature(reader, PD_FEATURE_NRCPUS, &body) < 0 || pd_environment_new(&env) < 0 ||
-        pd_environment_read(env, PD_FEATURE_NRCPUS, body, pd_reader_header(reader)->swap) < 0)
+    if (pd_environment_new(&env) < 0 ||
+        pd_environment_read_feature(env, reader, PD_FEATURE_NRCPUS) < 0)
         return 0;
     return env->nrcpus_available;
 }

@@ -121,7 +121,7 @@ int snapshot_save(const Context *c, const json_t *snapshot, const char *path, bo
 /* Opens an unlinked file where large files have room. */
 static int snapshot_save_open_unlinked(void) {
     const char *folder = getenv("TMPDIR");
-    int fd = open(folder && *folder ? folder : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    int fd = file_open_unnamed(folder && *folder ? folder : "/var/tmp");
 
     if (fd < 0)
         fd = memfd_create("profctl", MFD_CLOEXEC);

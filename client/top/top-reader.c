@@ -89,20 +89,6 @@ static int top_reader_add(TopReader *reader, const Profile *slice, uint64_t comp
     return r;
 }
 
-static int top_reader_ask(TopReader *reader) {
-    _cleanup_json_ json_t *reply = NULL;
-    const json_t *store;
-    int status = remote_ask(reader->context, "GetStatus", json_object(), &reply);
-
-    if (status != STATUS_OK)
-        return status;
-    store = reply_member(reply, "store");
-    if (store && asprintf(&reader->binaries, "%s/binaries", reply_string(store, "path")) < 0)
-        reader->binaries = NULL;
-    reader->title = strdup(reply_string(reply, "hostname"));
-    return STATUS_OK;
-}
-
 static uint64_t top_reader_since_us(const TopSettings *settings) {
     uint64_t now = figure_now_us(), span = 60 * US_PER_SECOND;
 
@@ -132,7 +118,7 @@ int top_reader_open(Context *c, const TopSettings *settings, TopShared *shared, 
     int r, status = top_reader_new(c, settings, shared, profile_key_bit(PROFILE_TIME), &reader);
 
     if (status == STATUS_OK)
-        status = top_reader_ask(reader);
+        status = view_live_ask_host(reader->context, &reader->binaries, &reader->title);
     if (status != STATUS_OK)
         return status;
     reader->is_live = true;

@@ -22,24 +22,15 @@ static bool verify_coverage_is_of_profd(const PdEnvironment *env) {
     return env->has[PD_FEATURE_VERSION] && strncmp(env->version, "profd", 5) == 0;
 }
 
-/* An invalid body is reported with the other features. */
-static int verify_coverage_read_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
-    Bytes body;
-    int r = pd_reader_feature(reader, bit, &body);
-
-    if (r == 0)
-        r = pd_environment_read(env, bit, body, pd_reader_header(reader)->swap);
-    return r == -ENOENT || r == -EBADMSG || r == -EFBIG ? 0 : r;
-}
-
+/* An invalid feature is reported with the other features. */
 int verify_coverage(PdReader *reader, Findings *findings) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
     if (r == 0)
-        r = verify_coverage_read_feature(reader, PD_FEATURE_VERSION, env);
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_VERSION);
     if (r == 0)
-        r = verify_coverage_read_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_PROFD_COVERAGE);
     if (r < 0)
         return r;
     for (size_t i = 0; env->has[PD_FEATURE_PROFD_COVERAGE] && i < env->coverage.n_gaps; i++)

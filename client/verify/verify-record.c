@@ -163,20 +163,14 @@ static void verify_record_report_lost(const RecordChecks *c, Findings *findings)
 static int verify_record_check_sample_time(const RecordChecks *c, PdReader *reader,
                                            Findings *findings) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    bool swap = pd_reader_header(reader)->swap;
     Place place = {.known = true,
                    .offset = pd_reader_feature_offset(reader, PD_FEATURE_SAMPLE_TIME)};
-    Bytes body;
-    int r;
+    int r = pd_environment_new(&env);
 
-    if (!c->has_time || pd_reader_feature(reader, PD_FEATURE_SAMPLE_TIME, &body) < 0)
-        return 0;
-    r = pd_environment_new(&env);
-    if (r < 0)
+    if (r == 0)
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_SAMPLE_TIME);
+    if (r < 0 || !c->has_time || !env->has[PD_FEATURE_SAMPLE_TIME])
         return r;
-    r = pd_environment_read(env, PD_FEATURE_SAMPLE_TIME, body, swap);
-    if (r < 0)
-        return r == -EBADMSG ? 0 : r;
     /* perf leaves zeroes if it did not examine the samples, and all ones if there were none. */
     if (env->last_sample_time == 0 || env->first_sample_time == UINT64_MAX)
         return 0;

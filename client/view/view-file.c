@@ -25,16 +25,6 @@ static void view_clock_done(ViewClock *clock) {
     pd_coverage_done(&clock->coverage);
 }
 
-static int view_file_feature(PdReader *reader, unsigned bit, PdEnvironment *env) {
-    Bytes body;
-    int r;
-
-    if (pd_reader_feature(reader, bit, &body) < 0)
-        return 0;
-    r = pd_environment_read(env, bit, body, pd_reader_header(reader)->swap);
-    return r == -EBADMSG ? 0 : r;
-}
-
 /* Without the feature one pass over the recording gives the times of its samples. */
 static int view_file_scan_times(PdReader *reader, ViewClock *clock) {
     PdRecord record;
@@ -59,11 +49,11 @@ static int view_file_read_clock(PdReader *reader, bool scans, ViewClock *clock) 
     int r = pd_environment_new(&env);
 
     if (r == 0)
-        r = view_file_feature(reader, PD_FEATURE_CLOCK_DATA, env);
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_CLOCK_DATA);
     if (r == 0)
-        r = view_file_feature(reader, PD_FEATURE_SAMPLE_TIME, env);
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_SAMPLE_TIME);
     if (r == 0)
-        r = view_file_feature(reader, PD_FEATURE_PROFD_COVERAGE, env);
+        r = pd_environment_read_feature(env, reader, PD_FEATURE_PROFD_COVERAGE);
     if (r < 0)
         return r;
     clock->real_known = env->has[PD_FEATURE_CLOCK_DATA];

@@ -36,12 +36,10 @@ struct ViewKept {
 static char *view_kept_host_of(const char *path) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
-    Bytes body;
 
     if (strcmp(path, "-") == 0 || archive_is(path) != 0 ||
         pd_reader_open(path, NULL, &reader, NULL) < 0 || pd_environment_new(&env) < 0 ||
-        pd_reader_feature(reader, PD_FEATURE_HOSTNAME, &body) < 0 ||
-        pd_environment_read(env, PD_FEATURE_HOSTNAME, body, pd_reader_header(reader)->swap) < 0)
+        pd_environment_read_feature(env, reader, PD_FEATURE_HOSTNAME) < 0)
         return NULL;
     return env->hostname ? strdup(env->hostname) : NULL;
 }
@@ -197,9 +195,8 @@ static bool view_kept_path(const ViewKept *kept, const KeptBinary *binary, char 
 
 static int view_kept_fetch_unlinked(ViewKept *kept, const KeptBinary *binary) {
     const char *folder = getenv("TMPDIR");
-    _cleanup_close_ int fd =
-        open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    int r = fd < 0 ? -errno : kept_binaries_read(kept->binaries, binary, fd);
+    _cleanup_close_ int fd = file_open_unnamed(folder && *folder ? folder : "/var/tmp");
+    int r = fd < 0 ? fd : kept_binaries_read(kept->binaries, binary, fd);
 
     return r < 0 ? r : TAKE_FD(fd);
 }

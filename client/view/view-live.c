@@ -37,18 +37,17 @@ static int view_live_make_request(const ViewWork *work, FollowOptions *ret) {
     return STATUS_OK;
 }
 
-/* Where its store is, which has the symbols of files that are gone. */
-static int view_live_ask(ViewWork *work) {
+int view_live_ask_host(Context *c, char **ret_binaries, char **ret_name) {
     _cleanup_json_ json_t *reply = NULL;
     const json_t *store;
-    int status = remote_ask(work->context, "GetStatus", json_object(), &reply);
+    int status = remote_ask(c, "GetStatus", json_object(), &reply);
 
     if (status != STATUS_OK)
         return status;
     store = reply_member(reply, "store");
-    if (store && asprintf(&work->binaries, "%s/binaries", reply_string(store, "path")) < 0)
-        work->binaries = NULL;
-    work->view->title = strdup(reply_string(reply, "hostname"));
+    if (store && asprintf(ret_binaries, "%s/binaries", reply_string(store, "path")) < 0)
+        *ret_binaries = NULL;
+    *ret_name = strdup(reply_string(reply, "hostname"));
     return STATUS_OK;
 }
 
@@ -116,7 +115,7 @@ int view_live_read(ViewWork *work) {
     int r, status = view_live_make_request(work, &request);
 
     if (status == STATUS_OK)
-        status = view_live_ask(work);
+        status = view_live_ask_host(work->context, &work->binaries, &work->view->title);
     if (status == STATUS_OK)
         status =
             remote_follow(work->context, &request, work->request->may_be_absent, &work->follow);

@@ -35,6 +35,9 @@ void view_work_done(ViewWork *work);
 int view_file_read(ViewWork *work, const char *path);
 /* The same with what the running profd has recorded. */
 int view_live_read(ViewWork *work);
+/* Asks the running profd for the folder of the files that it keeps, and for the name of its host.
+ * An ExitStatus. */
+int view_live_ask_host(Context *c, char **ret_binaries, char **ret_name);
 
 /* Without a sample: complains that nothing matches, with similar names. Reads the recordings again
  * for these. An ExitStatus. */

@@ -25,18 +25,13 @@ enum {
 static const char separators[] = ", \t";
 
 static int config_value_parse_percent(const ConfigKey *key, const char *value, uint64_t *ret) {
-    char digits[4] = {};
-    size_t n = strlen(value);
-    uint64_t v;
-    int r;
+    int r = config_read_percent(value, ret);
 
-    if (n < 2 || n > sizeof(digits) || value[n - 1] != '%')
-        return -EINVAL;
-    memcpy(digits, value, n - 1);
-    r = parse_u64(digits, &v);
-    if (r < 0 || v > 100 || (v == 0 && key->min > 0))
-        return r < 0 ? r : -ERANGE;
-    *ret = CONFIG_PERCENT | v;
+    if (r < 0)
+        return r;
+    if (*ret == 0 && key->min > 0)
+        return -ERANGE;
+    *ret |= CONFIG_PERCENT;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "util/file.h"
 #include "util/macro.h"
 
 /*
@@ -182,17 +183,8 @@ int elf_build_id(const ElfSource *source, BuildId *ret) {
     return r;
 }
 
-static int64_t note_read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
-    ssize_t got;
-
-    do
-        got = pread(*(const int *)userdata, to, n, (off_t)offset);
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
-}
-
 int elf_build_id_of_fd(int fd, BuildId *ret) {
-    ElfSource source = {.read = note_read_fd, .userdata = &fd};
+    ElfSource source = {.read = file_read_at, .userdata = &fd};
 
     return elf_build_id(&source, ret);
 }

@@ -13,6 +13,7 @@
 #include "unwind/compile/unwind-compile.h"
 #include "util/clock.h"
 #include "util/fd-message.h"
+#include "util/file.h"
 #include "util/macro.h"
 
 /*
@@ -58,17 +59,8 @@ static int server_find_table(int fd, ElfReply *reply, int *ret_fd) {
     return image.size > ELF_TABLE_BYTES_MAX ? -E2BIG : server_answer_file(&image, reply, ret_fd);
 }
 
-static int64_t server_read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
-    ssize_t got;
-
-    do
-        got = pread(*(const int *)userdata, to, n, (off_t)offset);
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
-}
-
 static int server_find_symbols(int fd, ElfReply *reply, int *ret_fd) {
-    ReduceSource source = {.read = server_read_fd, .userdata = &fd};
+    ReduceSource source = {.read = file_read_at, .userdata = &fd};
     _cleanup_(buffer_done) Buffer reduced = {};
     int r = server_find_build_id(fd, reply, ret_fd);
 
@@ -83,7 +75,7 @@ static int server_find_symbols(int fd, ElfReply *reply, int *ret_fd) {
 }
 
 static int server_find_code_map(int fd, ElfReply *reply, int *ret_fd) {
-    ReduceSource source = {.read = server_read_fd, .userdata = &fd};
+    ReduceSource source = {.read = file_read_at, .userdata = &fd};
     _cleanup_(buffer_done) Buffer map = {};
     int r = code_map_read(&source, ELF_CODE_MAP_BYTES_MAX, &map);
 

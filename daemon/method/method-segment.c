@@ -25,7 +25,7 @@ static json_t *method_segment_files_json(const StoreSegmentInfo *info) {
     for (size_t i = 0; i < info->n_files; i++) {
         char name[16];
 
-        store_segment_file_name(info, i, name);
+        layout_file_name(info->layout, i, name);
         value_append(&list, json_string(name));
     }
     return list;

@@ -16,7 +16,7 @@ static json_t *method_snapshot_files_json(const SnapshotInfo *info) {
     for (size_t i = 0; i < info->n_files; i++) {
         char name[16];
 
-        snapshot_file_name(info, i, name);
+        layout_file_name(info->layout, i, name);
         value_append(&list, json_string(name));
     }
     return list;

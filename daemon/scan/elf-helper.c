@@ -216,7 +216,8 @@ static int elf_helper_disbelieve(ElfHelper *h) {
     return -ECANCELED;
 }
 
-/* *ret_fd: the descriptor that comes with the reply, or -1. */
+/* 0, or the error of asking or of the answer. *ret_fd: the descriptor that comes with the reply, or
+ * -1. */
 static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int *ret_fd) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
     int r = h->socket < 0 ? elf_helper_start(h) : 0;
@@ -233,7 +234,7 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
         h->answers++;
         h->n_ends = 0;
         h->cpu_ns = MAX(h->cpu_ns, ret->cpu_ns);
-        return 0;
+        return MIN(ret->result, 0);
     }
     if (r == -EPIPE)
         return elf_helper_judge_end(h, true);
@@ -254,8 +255,6 @@ int elf_helper_build_id(ElfHelper *helper, int fd, BuildId *ret) {
 
     if (r < 0)
         return r;
-    if (reply.result < 0)
-        return reply.result;
     ret->size = reply.build_id_size;
     memcpy(ret->bytes, reply.build_id, reply.build_id_size);
     return 0;
@@ -268,8 +267,6 @@ int elf_helper_table(ElfHelper *helper, int fd, MappedTable **ret) {
 
     if (r < 0)
         return r;
-    if (reply.result < 0)
-        return reply.result;
     r = mapped_table_new(file, reply.file_size, ret);
     if (r == -EBADMSG)
         return elf_helper_disbelieve(helper);
@@ -283,8 +280,6 @@ static int elf_helper_file(ElfHelper *helper, ElfWant want, int fd, ElfReply *re
 
     if (r < 0)
         return r;
-    if (reply->result < 0)
-        return reply->result;
     if (!sealed_file_stays(file, reply->file_size))
         return elf_helper_disbelieve(helper);
     *ret_fd = TAKE_FD(file);

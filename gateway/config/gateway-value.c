@@ -167,14 +167,8 @@ int gateway_parse_action(const ConfigKey *key, const char *value, void *base) {
 }
 
 int gateway_parse_percent(const ConfigKey *key, const char *value, void *base) {
-    char digits[4] = {};
-    size_t n = strlen(value);
     uint64_t percent;
-    int r;
+    int r = config_read_percent(value, &percent);
 
-    if (n < 2 || n > sizeof(digits) || value[n - 1] != '%')
-        return -EINVAL;
-    memcpy(digits, value, n - 1);
-    r = parse_u64(digits, &percent);
     return r < 0 ? r : config_store_number(key, percent, base);
 }

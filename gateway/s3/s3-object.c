@@ -51,24 +51,6 @@ static int s3_object_fill_memory(S3Object *object, S3ObjectRead read, void *user
     return 0;
 }
 
-/* Not every file system has files without a name. */
-static int s3_object_open_file(const char *folder) {
-    int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    _cleanup_free_ char *path = NULL;
-
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-        return fd < 0 ? -errno : fd;
-    if (asprintf(&path, "%s/.s3-XXXXXX", folder) < 0) {
-        path = NULL;
-        return -ENOMEM;
-    }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    (void)unlink(path);
-    return fd;
-}
-
 /* An object takes half of the space that is left, at most. */
 static int s3_object_check_space(int fd, uint64_t size) {
     struct statvfs fs;
@@ -86,7 +68,7 @@ static int s3_object_fill_file(S3Object *object, const char *folder, S3ObjectRea
 
     if (!chunk)
         return -ENOMEM;
-    object->fd = s3_object_open_file(folder);
+    object->fd = file_open_unnamed(folder);
     if (object->fd < 0)
         return object->fd;
     r = s3_object_check_space(object->fd, object->size);

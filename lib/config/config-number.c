@@ -39,6 +39,18 @@ uint64_t config_number_of(const ConfigKey *key, const void *base) {
     return v;
 }
 
+int config_read_percent(const char *value, uint64_t *ret) {
+    char digits[4] = {};
+    size_t n = strlen(value);
+    int r;
+
+    if (n < 2 || n > sizeof(digits) || value[n - 1] != '%')
+        return -EINVAL;
+    memcpy(digits, value, n - 1);
+    r = parse_u64(digits, ret);
+    return r == 0 && *ret > 100 ? -ERANGE : r;
+}
+
 int config_parse_bool(const ConfigKey *key, const char *value, void *base) {
     assert(key->size == sizeof(bool));
     return parse_bool(value, (bool *)((char *)base + key->offset));

@@ -10,6 +10,9 @@
 int config_store_number(const ConfigKey *key, uint64_t v, void *base);
 uint64_t config_number_of(const ConfigKey *key, const void *base);
 
+/* "0%" to "100%"; -ERANGE. */
+int config_read_percent(const char *value, uint64_t *ret);
+
 int config_parse_bool(const ConfigKey *key, const char *value, void *base);
 int config_parse_count(const ConfigKey *key, const char *value, void *base);
 int config_parse_size(const ConfigKey *key, const char *value, void *base);

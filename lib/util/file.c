@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -76,6 +78,31 @@ int file_write_all_at(int fd, const void *data, size_t n, uint64_t offset) {
         offset += (uint64_t)MAX(k, 0);
     }
     return 0;
+}
+
+int64_t file_read_at(void *fd, uint64_t offset, void *to, size_t n) {
+    ssize_t got;
+
+    do
+        got = pread(*(const int *)fd, to, n, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+/* Not every file system has files without a name. */
+int file_open_unnamed(const char *folder) {
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char path[PATH_MAX];
+
+    if (fd >= 0)
+        return fd;
+    if (snprintf(path, sizeof(path), "%s/.profd-XXXXXX", folder) >= (int)sizeof(path))
+        return -ENAMETOOLONG;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    (void)unlink(path);
+    return fd;
 }
 
 int file_make_folders(const char *path, unsigned mode) {

@@ -14,5 +14,9 @@ int file_read_text(const char *path, char *ret, size_t size);
 int file_write_all(int fd, const void *data, size_t n);
 /* The same by pwrite(). */
 int file_write_all_at(int fd, const void *data, size_t n, uint64_t offset);
+/* Reads up to n bytes at the offset from a descriptor, an int that `fd` points to; 0 at the end. */
+int64_t file_read_at(void *fd, uint64_t offset, void *to, size_t n);
+/* Opens a file for reading and writing that has no name, so it ends with its descriptor. */
+int file_open_unnamed(const char *folder);
 /* Like mkdir -p, with this mode for each folder that it creates. */
 int file_make_folders(const char *path, unsigned mode);

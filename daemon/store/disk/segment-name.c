@@ -106,6 +106,15 @@ static int segment_name_parse_stem(const char *text, SegmentName *ret, const cha
     return 0;
 }
 
+void layout_file_name(Layout layout, size_t i, char ret[16]) {
+    if (layout == LAYOUT_FILE)
+        ret[0] = '\0';
+    else if (i == 0)
+        snprintf(ret, 16, "data");
+    else
+        snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
+}
+
 int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret) {
     size_t length = strlen(text), k = strlen(DIRFD_SCRATCH);
     const char *rest;

@@ -9,7 +9,10 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "config/config.h"
 
 enum { SEGMENT_NAME_MAX = 64, SEGMENT_STAMP_SIZE = 17 }; /* both include the NUL */
 
@@ -35,6 +38,8 @@ SegmentName segment_name_at(uint64_t number, uint64_t real_ns);
 void segment_name_print(const SegmentName *name, char ret[SEGMENT_NAME_MAX]);
 /* STEM and a suffix: ".json", ".tracing". */
 void segment_name_beside(const SegmentName *name, const char *suffix, char ret[SEGMENT_NAME_MAX]);
+/* The name of file i in the folder of a recording: "data", "data.0" …; "": it is one file. */
+void layout_file_name(Layout layout, size_t i, char ret[16]);
 /* Parses a name in a session's folder; -EBADMSG: profd did not make it. *ret is filled for all
  * kinds but NAME_SCRATCH and NAME_OURS. */
 int segment_name_parse(const char *text, NameKind *ret_kind, SegmentName *ret);

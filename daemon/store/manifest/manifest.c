@@ -148,35 +148,33 @@ void manifest_add_samples(Manifest *manifest, uint64_t n, uint64_t first_ns, uin
     manifest->samples += n;
 }
 
+static uint64_t manifest_anchor_ns(const ClockAnchor *anchor, bool is_real) {
+    return is_real ? anchor->real_ns : anchor->monotonic_ns;
+}
+
 /* Between two anchors the clocks ran at the same rate. */
-uint64_t manifest_real_ns(const Manifest *manifest, uint64_t monotonic_ns) {
+static uint64_t manifest_convert(const Manifest *manifest, uint64_t ns, bool to_real) {
     const ClockAnchor *a = manifest->anchors;
-    uint64_t before;
+    uint64_t from, to;
 
     for (size_t i = 1; i < manifest->n_anchors; i++)
-        if (manifest->anchors[i].monotonic_ns <= monotonic_ns)
+        if (manifest_anchor_ns(&manifest->anchors[i], !to_real) <= ns)
             a = &manifest->anchors[i];
     if (!a)
         return 0;
-    if (monotonic_ns >= a->monotonic_ns)
-        return a->real_ns + MIN(monotonic_ns - a->monotonic_ns, (uint64_t)INT64_MAX - a->real_ns);
-    before = a->monotonic_ns - monotonic_ns;
-    return before < a->real_ns ? a->real_ns - before : 0;
+    from = manifest_anchor_ns(a, !to_real);
+    to = manifest_anchor_ns(a, to_real);
+    if (ns >= from)
+        return to + MIN(ns - from, (uint64_t)INT64_MAX - to);
+    return from - ns < to ? to - (from - ns) : 0;
+}
+
+uint64_t manifest_real_ns(const Manifest *manifest, uint64_t monotonic_ns) {
+    return manifest_convert(manifest, monotonic_ns, true);
 }
 
 uint64_t manifest_monotonic_ns(const Manifest *manifest, uint64_t real_ns) {
-    const ClockAnchor *a = manifest->anchors;
-    uint64_t before;
-
-    for (size_t i = 1; i < manifest->n_anchors; i++)
-        if (manifest->anchors[i].real_ns <= real_ns)
-            a = &manifest->anchors[i];
-    if (!a)
-        return 0;
-    if (real_ns >= a->real_ns)
-        return a->monotonic_ns + MIN(real_ns - a->real_ns, (uint64_t)INT64_MAX - a->monotonic_ns);
-    before = a->real_ns - real_ns;
-    return before < a->monotonic_ns ? a->monotonic_ns - before : 0;
+    return manifest_convert(manifest, real_ns, false);
 }
 
 /* A segment ends when the clock is set, so one offset holds for the whole segment. */

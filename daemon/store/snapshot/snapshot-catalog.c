@@ -204,16 +204,6 @@ int snapshot_find(SnapshotEngine *engine, const char *name, SnapshotInfo *ret) {
     return 0;
 }
 
-void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]) {
-    assert(i < info->n_files);
-    if (info->layout == LAYOUT_FILE)
-        ret[0] = '\0';
-    else if (i == 0)
-        snprintf(ret, 16, "data");
-    else
-        snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
-}
-
 int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, const char *file,
                        int *ret_fd, uint64_t *ret_bytes) {
     char data[SNAPSHOT_FILE_MAX];

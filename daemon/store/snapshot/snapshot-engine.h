@@ -89,9 +89,8 @@ int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
 /* Marks it: it is no longer found, and removed as soon as possible. */
 void snapshot_doom(SnapshotEngine *engine, const char *name);
 
-/* The name of file i: "" if the snapshot is one file, else "data", "data.0" … */
-void snapshot_file_name(const SnapshotInfo *info, size_t i, char ret[16]);
-/* Opens a file for reading, by such a name or the first one (""); usable on any thread. */
+/* Opens a file for reading, by the name of layout_file_name() or the first one (""); usable on any
+ * thread. */
 int snapshot_open_file(const SnapshotEngine *engine, const SnapshotInfo *info, const char *file,
                        int *ret_fd, uint64_t *ret_bytes);
 /* Removes snapshots that are too old; the engine calls it by itself now and then. */

@@ -189,15 +189,6 @@ int store_each_segment(Store *store, const char *session, uint64_t since_ns, uin
     return MIN(r, 0);
 }
 
-void store_segment_file_name(const StoreSegmentInfo *info, size_t i, char ret[16]) {
-    if (info->layout == LAYOUT_FILE)
-        ret[0] = '\0';
-    else if (i == 0)
-        snprintf(ret, 16, "data");
-    else
-        snprintf(ret, 16, "data.%u", (unsigned)(i - 1));
-}
-
 static Entry *listing_find_row(Rows *rows, const char *segment) {
     for (size_t i = 0; i < rows->n; i++) {
         char text[SEGMENT_NAME_MAX];

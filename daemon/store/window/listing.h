@@ -30,10 +30,8 @@ typedef struct StoreSegmentInfo {
  */
 int store_each_segment(Store *store, const char *session, uint64_t since_ns, uint64_t until_ns,
                        int (*fn)(void *userdata, const StoreSegmentInfo *info), void *userdata);
-/* "" if the segment is one file, else "data", "data.0" … */
-void store_segment_file_name(const StoreSegmentInfo *info, size_t i, char ret[16]);
-/* Opens one of its files for reading, by such a name or the first one (""). The open segment is
- * readable as far as it is written. -ENOENT: no such session, segment or file. */
+/* Opens one of its files for reading, by the name of layout_file_name() or the first one (""). The
+ * open segment is readable as far as it is written. -ENOENT: no such session, segment or file. */
 int store_open_segment(Store *store, const char *session, const char *segment, const char *file,
                        int *ret_fd, uint64_t *ret_bytes, bool *ret_sensitive,
                        StoreLease **ret_lease);

@@ -202,6 +202,9 @@ typedef struct PdReader PdReader;
 typedef struct PdDamage PdDamage;
 /* Describes why pd_environment_read() refused a feature, and its position. */
 void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage *ret);
+/* Reads one feature of a reader. One that is missing, damaged or too large is no error:
+ * env->has[bit] says whether it was read. */
+int pd_environment_read_feature(PdEnvironment *env, PdReader *reader, unsigned bit);
 /* Reads every feature of a reader. Returns 0, or the first negative errno that is not caused by the
  * file (damaged features are counted in *ret_damaged and described in ret_why). */
 int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,

@@ -192,21 +192,6 @@ static void sorter_compact(PdSorter *s) {
     s->taken_bytes = 0;
 }
 
-static int sorter_open_unlinked(const char *folder) {
-    _cleanup_free_ char *path = NULL;
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-    if (fd >= 0)
-        return fd;
-    if (asprintf(&path, "%s/perfdata-XXXXXX", folder) < 0)
-        return -ENOMEM;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    (void)unlink(path);
-    return fd;
-}
-
 /* Frees the disk space of records that were returned. */
 static void sorter_run_punch(Run *run) {
     if (run->read_to - run->punched < RUN_PUNCH_BYTES)
@@ -288,7 +273,7 @@ static int sorter_write_held(int fd, Buffer *out, const Held *held) {
 /* Merges all runs into one. */
 static int sorter_merge_runs(PdSorter *s) {
     _cleanup_(buffer_done) Buffer out = {};
-    Run *run, merged = {.fd = sorter_open_unlinked(s->folder)};
+    Run *run, merged = {.fd = file_open_unnamed(s->folder)};
     _cleanup_close_ int fd = merged.fd;
     int r;
 
@@ -324,7 +309,7 @@ static int sorter_run_for(PdSorter *s, uint64_t time, Run **ret) {
     r = s->n_runs == RUNS_MAX ? sorter_merge_runs(s) : 0;
     if (r < 0)
         return r;
-    fd = sorter_open_unlinked(s->folder);
+    fd = file_open_unnamed(s->folder);
     if (fd < 0)
         return fd;
     s->runs[s->n_runs] = (Run){.fd = fd, .empty = true};

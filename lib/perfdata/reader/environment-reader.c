@@ -22,6 +22,15 @@ void pd_feature_damage(const PdReader *reader, unsigned bit, int error, PdDamage
     (void)snprintf(ret->text, sizeof(ret->text), "the feature %s %s", name ? name : number, what);
 }
 
+int pd_environment_read_feature(PdEnvironment *env, PdReader *reader, unsigned bit) {
+    Bytes body;
+    int r = pd_reader_feature(reader, bit, &body);
+
+    if (r == 0)
+        r = pd_environment_read(env, bit, body, pd_reader_header(reader)->swap);
+    return r == -ENOENT || r == -EBADMSG || r == -EFBIG ? 0 : r;
+}
+
 int pd_environment_from_reader(PdEnvironment *env, PdReader *reader, unsigned *ret_damaged,
                                PdDamage *ret_why) {
     bool swap = pd_reader_header(reader)->swap;

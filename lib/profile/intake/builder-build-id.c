@@ -90,17 +90,11 @@ int builder_build_ids_add(ProfileBuilder *builder, const PdBuildId *entry) {
 
 int builder_build_ids_read(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    Bytes body;
-    int r;
+    int r = pd_environment_new(&env);
 
     builder_build_ids_done(builder);
-    if (pd_reader_header(builder->reader)->mode == PD_MODE_PIPE ||
-        pd_reader_feature(builder->reader, PD_FEATURE_BUILD_ID, &body) < 0)
-        return 0;
-    r = pd_environment_new(&env);
-    if (r >= 0)
-        r = pd_environment_read(env, PD_FEATURE_BUILD_ID, body,
-                                pd_reader_header(builder->reader)->swap);
+    if (r == 0 && pd_reader_header(builder->reader)->mode != PD_MODE_PIPE)
+        r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_BUILD_ID);
     for (size_t i = 0; r >= 0 && i < env->n_build_ids; i++) {
         const PdBuildIdEntry *e = &env->build_ids[i];
         Bytes name = {.data = (const uint8_t *)e->filename, .size = strlen(e->filename)};
@@ -110,7 +104,7 @@ int builder_build_ids_read(ProfileBuilder *builder) {
         process_table_feed_build_id(builder->table, e->misc, name);
         r = builder_build_ids_add(builder, &entry);
     }
-    return r == -EBADMSG ? 0 : r;
+    return r;
 }
 
 void builder_build_ids_find(const ProfileBuilder *builder, FrameMapping *mapping) {

@@ -110,19 +110,14 @@ static void profile_builder_set_clock(ProfileBuilder *builder, uint64_t real_off
 
 static int profile_builder_read_clock(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    Bytes body;
-    int r;
+    int r = pd_environment_new(&env);
 
     builder->time_shift = 0;
-    if (pd_reader_feature(builder->reader, PD_FEATURE_CLOCK_DATA, &body) < 0)
-        return 0;
-    r = pd_environment_new(&env);
-    if (r >= 0)
-        r = pd_environment_read(env, PD_FEATURE_CLOCK_DATA, body,
-                                pd_reader_header(builder->reader)->swap);
-    if (r >= 0)
+    if (r == 0)
+        r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_CLOCK_DATA);
+    if (r == 0 && env->has[PD_FEATURE_CLOCK_DATA])
         profile_builder_set_clock(builder, env->clock_data_wall_ns - env->clock_data_clockid_ns);
-    return r == -EBADMSG ? 0 : r;
+    return r;
 }
 
 /* The machine of the recording; that of this host where it does not say. */
@@ -130,15 +125,13 @@ static int profile_builder_read_machine(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     struct utsname host;
     const char *name = uname(&host) == 0 ? host.machine : "";
-    Bytes body;
     int r = pd_environment_new(&env);
 
+    if (r == 0)
+        r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_ARCH);
     if (r < 0)
         return r;
-    if (pd_reader_feature(builder->reader, PD_FEATURE_ARCH, &body) >= 0 &&
-        pd_environment_read(env, PD_FEATURE_ARCH, body, pd_reader_header(builder->reader)->swap) >=
-            0 &&
-        env->arch)
+    if (env->arch)
         name = env->arch;
     builder->machine = strcmp(name, "x86_64") == 0    ? EM_X86_64
                        : strcmp(name, "aarch64") == 0 ? EM_AARCH64

@@ -5,21 +5,13 @@
 #include <unistd.h>
 
 #include "reduce/code-map.h"
+#include "util/file.h"
 #include "util/macro.h"
 
 /* lib/reduce reads both kinds of file and makes clean lines of them; these become symbols, in the
  * order in which the code was generated. */
 
 enum { LINES_MAX_BYTES = 128 << 20 };
-
-static int64_t jit_map_read_fd(void *userdata, uint64_t offset, void *to, size_t n) {
-    ssize_t got;
-
-    do
-        got = pread(*(const int *)userdata, to, n, (off_t)offset);
-    while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
-}
 
 static uint64_t jit_map_hex(Cursor *c) {
     uint64_t value = 0;
@@ -48,7 +40,7 @@ int jit_map_add(Bytes lines, NameBuild *build) {
 }
 
 int jit_map_read_lines(int fd, Buffer *ret) {
-    ReduceSource source = {.read = jit_map_read_fd, .userdata = &fd};
+    ReduceSource source = {.read = file_read_at, .userdata = &fd};
 
     return code_map_read(&source, LINES_MAX_BYTES, ret);
 }

@@ -145,7 +145,7 @@ TEST(a_transient_snapshot_is_deleted_after_it_was_read) {
         CHECK_OK(snapshot_each(s.engine, count_one, &n));
         CHECK_EQ(n, 0);
         CHECK(snapshot_use(s.engine).used_bytes > 0);
-        snapshot_file_name(&s.info, s.info.n_files - 1, file);
+        layout_file_name(s.info.layout, s.info.n_files - 1, file);
         CHECK_OK(snapshot_open_file(s.engine, &s.info, file, &fd, &bytes));
         CHECK(bytes > 0);
         closep(&fd);
