@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/verify/verify-state.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "client/remote/coverage-text.h"

@@ -71,7 +71,7 @@ static void errand_work(void *userdata) {
     errand->options.work(errand->options.userdata);
 }
 
-static void errand_chore_done(void *userdata) {
+static void errand_job_done(void *userdata) {
     errand_done(userdata);
 }
 
@@ -83,8 +83,7 @@ int errand_run(Waits *waits, Worker *housekeeper, Call *call, const ErrandOption
     if (r < 0)
         return r;
     r = housekeeper_add(
-        housekeeper,
-        &(WorkerJob){.run = errand_work, .done = errand_chore_done, .userdata = errand},
+        housekeeper, &(WorkerJob){.run = errand_work, .done = errand_job_done, .userdata = errand},
         privileged);
     if (r < 0) {
         errand_free(errand);

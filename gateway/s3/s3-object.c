@@ -2,8 +2,6 @@
 #include "s3/s3-object.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/statvfs.h>
 
 #include "util/file.h"

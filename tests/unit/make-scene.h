@@ -92,7 +92,7 @@ static inline void stop_loop(void *userdata) {
     loop_stop(userdata);
 }
 
-/* Waits until the housekeeper has finished its chores. */
+/* Waits until the housekeeper has finished its jobs. */
 static inline int wait_housekeeper(Scene *s) {
     const WorkerJob job = {.run = do_nothing, .done = stop_loop, .userdata = s->loop};
     int r = housekeeper_add(s->housekeeper, &job, true);

@@ -4,8 +4,8 @@
 #include "util/clock.h"
 #include "util/thread.h"
 
-/* What housekeepers have in common: how many jobs may wait, and how long the end waits for a disk.
- */
+/* All housekeepers have the same limits: how many jobs may wait, and how long the end waits for a
+ * disk. */
 
 #define END_NS (5 * NS_PER_SECOND)
 

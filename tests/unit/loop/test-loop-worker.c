@@ -56,7 +56,7 @@ static void bench_release(Bench *bench, unsigned n) {
         sem_post(&bench->released);
 }
 
-/* What the test did not end itself. */
+/* Lets jobs that still wait go on, so that the end of the worker does not hang. */
 static void bench_close(Bench *bench) {
     bench_release(bench, 2 * JOBS);
     worker_free(bench->worker);

@@ -72,7 +72,7 @@ TEST(a_full_queue_reserves_space_for_administrators) {
     CHECK_OK(add_slow(&desk, false));
 }
 
-TEST(at_the_end_a_waiting_chore_is_freed_without_running) {
+TEST(at_the_end_a_waiting_job_is_freed_without_running) {
     Desk desk;
 
     CHECK_OK(desk_init(&desk));
