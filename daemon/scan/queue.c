@@ -8,6 +8,7 @@
 #include "scan/cache/table-cache.h"
 #include "scan/symbols-answer.h"
 #include "util/clock.h"
+#include "util/thread.h"
 
 /*
  * One lock, held only briefly, and two conditions; the reading thread waits on one of them at a
@@ -75,7 +76,6 @@ ScanImage *scan_image_free(ScanImage *image) {
 
 int scan_queue_new(ScanQueue **ret) {
     _cleanup_free_ ScanQueue *queue = calloc(1, sizeof(*queue));
-    pthread_condattr_t attr;
 
     if (!queue)
         return -ENOMEM;
@@ -86,10 +86,7 @@ int scan_queue_new(ScanQueue **ret) {
     if (queue->event_fd < 0)
         return -errno;
     (void)pthread_mutex_init(&queue->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&queue->has_work, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    thread_condition_init(&queue->has_work);
     (void)pthread_cond_init(&queue->has_room, NULL);
     *ret = TAKE_PTR(queue);
     return 0;
@@ -228,8 +225,7 @@ static uint64_t queue_next_due_ns(const ScanQueue *q) {
 /* Waits for more work, or until files may be read again. */
 static void queue_wait_for_work(ScanQueue *q) {
     uint64_t next_ns = queue_next_due_ns(q);
-    struct timespec until = {.tv_sec = (time_t)(next_ns / NS_PER_SECOND),
-                             .tv_nsec = (long)(next_ns % NS_PER_SECOND)};
+    struct timespec until = clock_timespec(next_ns);
 
     queue_announce(q);
     if (q->wanted)

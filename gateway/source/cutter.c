@@ -33,6 +33,10 @@ uint64_t edge_clock_adopt(EdgeClock *clock, uint64_t measured) {
     return offset;
 }
 
+bool edge_clock_is_set(uint64_t before, uint64_t after) {
+    return cutter_apart(before, after) >= CLOCK_STEP_NS;
+}
+
 void cutter_begin(Cutter *cutter, uint64_t interval_ns, uint64_t now_ns, uint64_t real_offset) {
     *cutter = (Cutter){.interval_ns = interval_ns,
                        .since_ns = now_ns - now_ns % interval_ns,
@@ -49,7 +53,7 @@ uint64_t cutter_real_ns(const Cutter *cutter, uint64_t monotonic_ns) {
 }
 
 bool cutter_mark(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset) {
-    if (cutter_apart(real_offset, cutter->real_offset) >= CLOCK_STEP_NS)
+    if (edge_clock_is_set(cutter->real_offset, real_offset))
         return true;
     cutter->real_offset = real_offset;
     cutter->marks[0] = cutter->marks[1];

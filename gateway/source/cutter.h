@@ -23,7 +23,9 @@ typedef struct EdgeClock {
 /* Returns the difference to cut by, for a stream that says `measured`: the known one, or `measured`
  * if the clock was set since. */
 uint64_t edge_clock_of(EdgeClock *clock, uint64_t measured);
-/* The same; all threads cut by it from now on. */
+/* Whether the clock was set between two measurements. */
+bool edge_clock_is_set(uint64_t before, uint64_t after);
+/* The same as edge_clock_of(); all threads cut by it from now on. */
 uint64_t edge_clock_adopt(EdgeClock *clock, uint64_t measured);
 
 enum { CUTTER_JUMP = 8 };

@@ -52,7 +52,6 @@ struct Live {
 
 int live_new(const LiveOptions *options, Live **ret) {
     Live *live = calloc(1, sizeof(*live));
-    pthread_condattr_t attributes;
 
     if (!live)
         return -ENOMEM;
@@ -60,10 +59,7 @@ int live_new(const LiveOptions *options, Live **ret) {
     live->pause_ms = PAUSE_FIRST_MS;
     source_link_init(&live->link, options->socket);
     (void)pthread_mutex_init(&live->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&live->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    thread_condition_init(&live->changed);
     *ret = live;
     return 0;
 }
@@ -77,14 +73,9 @@ static bool live_must_stop(Live *live) {
     return stop;
 }
 
-static struct timespec live_moment(uint64_t monotonic_ns) {
-    return (struct timespec){.tv_sec = (time_t)(monotonic_ns / NS_PER_SECOND),
-                             .tv_nsec = (long)(monotonic_ns % NS_PER_SECOND)};
-}
-
 /* Waits before it connects again, each time twice as long, until it is stopped. */
 static void live_pause(Live *live) {
-    struct timespec end = live_moment(clock_monotonic_ns() + live->pause_ms * NS_PER_MS);
+    struct timespec end = clock_timespec(clock_monotonic_ns() + live->pause_ms * NS_PER_MS);
     int r = 0;
 
     live->pause_ms = MIN(live->pause_ms * 2, (unsigned)PAUSE_MAX_MS);
@@ -106,7 +97,7 @@ static void live_set_problem(Live *live, const char *problem) {
 
 /* Waits for room for one more; the caller holds the lock. */
 static void live_wait_for_room(Live *live) {
-    struct timespec end = live_moment(clock_monotonic_ns() + ROOM_NS);
+    struct timespec end = clock_timespec(clock_monotonic_ns() + ROOM_NS);
     int r = 0;
 
     while (!live->stop && live->n_waiting == LIVE_WAITING_MAX && r == 0)

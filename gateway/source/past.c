@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "profile/profile-builder.h"
-#include "source/interval-gap.h"
+#include "source/past-reading.h"
 #include "source/selection-copy.h"
 #include "util/clock.h"
 #include "util/file.h"
@@ -15,20 +14,17 @@
 /*
  * Jobs wait in two lists, those that somebody waits for come first. One window is read at a time,
  * and the next one only when the main thread has taken the last, so no more than one interval of
- * the past is in memory here. A job that is cancelled while it is read breaks its stream.
+ * the past is in memory here. A job that is cancelled while it is read breaks its stream. A stream
+ * that could go on ends when no job comes for a while.
  */
 
-enum { STACKS_MAX = 512 << 10 };
-
-/* profd cuts a window by the clocks of its segments, so a little more is asked for and cut here. */
-#define EDGE_NS (10 * NS_PER_MS)
+enum { REST_S = 20 };
 
 struct PastJob {
     TAILQ_ENTRY(PastJob) entry;
-    uint64_t since_ns, until_ns;
-    Selection selection;
-    bool is_urgent, is_cancelled;
-    void *owner;
+    PastWindow window;
+    Selection selection; /* of the window */
+    bool is_cancelled;
     int error;
     Interval *interval;
 };
@@ -40,6 +36,7 @@ struct Past {
     SourceLink link;
     pthread_t thread;
     bool is_running;
+    PastReading reading; /* of the thread alone */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -65,154 +62,38 @@ int past_new(const PastOptions *options, Past **ret) {
         return -ENOMEM;
     past->options = *options;
     source_link_init(&past->link, options->socket);
+    past_reading_init(&past->reading, options, &past->link);
     (void)pthread_mutex_init(&past->lock, NULL);
-    (void)pthread_cond_init(&past->changed, NULL);
+    thread_condition_init(&past->changed);
     TAILQ_INIT(&past->urgent);
     TAILQ_INIT(&past->other);
     *ret = past;
     return 0;
 }
 
-/* -- reading a window ------------------------------------------------------------------------ */
-
-typedef struct PastReading {
-    Follow *follow;
-    ProfileBuilder *builder;
-    IntervalGaps gaps;
-    uint64_t real_offset; /* by which samples are cut; 0: not known yet */
-    uint64_t older_ns;    /* the end of what an earlier boot recorded of the window; 0: nothing */
-} PastReading;
-
-static void past_reading_done(PastReading *reading) {
-    profile_builder_free(reading->builder);
-    follow_free(reading->follow);
-    interval_gaps_done(&reading->gaps);
-}
-
-/* Whoever waits for a window gets it at once, and has no other one beside it. */
-static bool past_is_exact(const PastJob *job) {
-    return !job->is_urgent && job->since_ns > EDGE_NS;
-}
-
-static int past_connect(Past *past, const PastJob *job, PastReading *reading) {
-    uint64_t edge_ns = past_is_exact(job) ? EDGE_NS : 0;
-    const ProfileOptions options = {.keys = INTERVAL_KEYS,
-                                    .stacks_max = STACKS_MAX,
-                                    .callers_in_branch = true,
-                                    .filter = {.selection = job->selection}};
-    const FollowOptions follow = {.session = past->options.session,
-                                  .since_us = (job->since_ns - edge_ns) / NS_PER_US,
-                                  .until_us = (job->until_ns + edge_ns) / NS_PER_US};
-    char problem[SOURCE_PROBLEM_MAX];
-    int r = profile_builder_new(&options, &reading->builder);
-
-    if (r == 0)
-        r = follow_new(&follow, &reading->follow);
-    if (r < 0)
-        return r;
-    namer_ask(past->options.namer, &past->link, false);
-    r = source_link_follow(&past->link, reading->follow, problem);
-    return r < 0 ? r : profile_builder_begin(reading->builder, follow_reader(reading->follow));
-}
-
-/* Whether a sample is in the margin. */
-static bool past_leaves_out(Past *past, const PastJob *job, PastReading *reading,
-                            const FollowItem *item) {
-    uint64_t real_ns;
-
-    if (!past_is_exact(job) || item->record.type != PD_RECORD_SAMPLE || !item->stamp.has_time)
-        return false;
-    if (reading->real_offset == 0)
-        reading->real_offset =
-            edge_clock_of(past->options.clock, profile_builder_real_offset(reading->builder));
-    real_ns = item->stamp.time + reading->real_offset;
-    return real_ns < job->since_ns || real_ns >= job->until_ns;
-}
-
-static int past_take_gap(PastReading *reading, const PdStreamMark *mark) {
-    if (mark->gap.reason == PD_GAP_REBOOTED)
-        reading->older_ns = mark->gap.to_ns + mark->real_offset;
-    return interval_gaps_add(&reading->gaps, mark);
-}
-
-static int past_feed(Past *past, const PastJob *job, PastReading *reading) {
-    FollowItem item;
-    int r = 0;
-
-    while (r == 0) {
-        r = follow_next(reading->follow, &item);
-        if (r < 0 || item.what == FOLLOW_END)
-            break;
-        if (item.what == FOLLOW_WATERMARK)
-            reading->real_offset = edge_clock_of(past->options.clock, item.mark.real_offset);
-        if (item.what == FOLLOW_GAP)
-            r = past_take_gap(reading, &item.mark);
-        else if (!past_leaves_out(past, job, reading, &item))
-            r = profile_builder_feed(reading->builder, &item.record, &item.stamp);
-    }
-    return r == 0 && !follow_is_whole(reading->follow) ? -ENOTCONN : r;
-}
-
-static int past_finish(Past *past, const PastJob *job, PastReading *reading, Interval **ret) {
-    uint64_t missing_ns;
-    Profile *profile;
-    int r = interval_gaps_take(&reading->gaps, job->since_ns, job->until_ns, &missing_ns);
-
-    if (r == 0)
-        r = profile_builder_take(reading->builder, &profile);
-    if (r < 0)
-        return r;
-    if (profile->samples == 0 && missing_ns >= job->until_ns - job->since_ns) {
-        profile_free(profile);
-        return -ENODATA;
-    }
-    /* Before it gets names the state of all processes is not needed any more. */
-    reading->builder = profile_builder_free(reading->builder);
-    r = namer_make(past->options.namer, profile, job->since_ns, job->until_ns, ret);
-    if (r == 0)
-        (*ret)->missing_ns = missing_ns;
-    return r;
-}
-
-static int past_read_boot(Past *past, const PastJob *job, Interval **ret, uint64_t *ret_older_ns) {
-    _cleanup_(past_reading_done) PastReading reading = {};
-    int r = past_connect(past, job, &reading);
-
-    if (r == 0)
-        r = past_feed(past, job, &reading);
-    *ret_older_ns = reading.older_ns;
-    if (r == 0)
-        r = past_finish(past, job, &reading, ret);
-    return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
-}
-
-/* profd gives the part of the newest boot. Where nobody waits, the part before it is the answer,
- * and who asked asks for the rest. */
-static int past_read(Past *past, const PastJob *job, Interval **ret) {
-    Interval *newer = NULL;
-    PastJob older = *job;
-    uint64_t none;
-    int r = past_read_boot(past, job, &newer, &older.until_ns), error = -ENODATA;
-
-    if ((r == 0 || r == -ENODATA) && !job->is_urgent && older.until_ns > job->since_ns)
-        error = past_read_boot(past, &older, ret, &none);
-    if (error == -ENODATA) {
-        *ret = newer;
-        return r;
-    }
-    interval_unref(newer);
-    return error;
-}
-
 /* -- the queue ------------------------------------------------------------------------------- */
 
-/* Waits for the next job; NULL: stop. */
+/* Waits for the next job, and lets the stream rest in between. The caller holds the lock. */
+static void past_wait(Past *past) {
+    struct timespec end = clock_timespec(clock_monotonic_ns() + REST_S * NS_PER_SECOND);
+    int r = 0;
+
+    while (!past->stop && (past->done || past->n_jobs == 0)) {
+        if (r == 0)
+            r = pthread_cond_timedwait(&past->changed, &past->lock, &end);
+        else
+            (void)pthread_cond_wait(&past->changed, &past->lock);
+        if (r != 0)
+            past_reading_rest(&past->reading);
+    }
+}
+
+/* NULL: stop. */
 static PastJob *past_next(Past *past) {
     PastJob *job = NULL;
 
     (void)pthread_mutex_lock(&past->lock);
-    while (!past->stop && (past->done || past->n_jobs == 0))
-        (void)pthread_cond_wait(&past->changed, &past->lock);
+    past_wait(past);
     if (!past->stop) {
         struct PastJobs *jobs = TAILQ_EMPTY(&past->urgent) ? &past->other : &past->urgent;
 
@@ -231,6 +112,9 @@ static void past_put(Past *past, PastJob *job, int error, Interval *interval) {
 
     (void)pthread_mutex_lock(&past->lock);
     past->current = NULL;
+    /* Its stream is broken. */
+    if (job->is_cancelled)
+        past_reading_rest(&past->reading);
     job->error = error;
     job->interval = interval;
     if (!job->is_cancelled)
@@ -247,10 +131,11 @@ static void *past_run(void *userdata) {
 
     while ((job = past_next(past))) {
         Interval *interval = NULL;
-        int r = past_read(past, job, &interval);
+        int r = past_reading_take(&past->reading, &job->window, &interval);
 
         past_put(past, job, r, interval);
     }
+    past_reading_rest(&past->reading);
     return NULL;
 }
 
@@ -270,12 +155,10 @@ int past_add(Past *past, const PastWindow *window, PastJob **ret) {
         free(job);
         return r;
     }
-    job->since_ns = window->since_ns;
-    job->until_ns = window->until_ns;
-    job->is_urgent = window->is_urgent;
-    job->owner = window->owner;
+    job->window = *window;
+    job->window.selection = &job->selection;
     (void)pthread_mutex_lock(&past->lock);
-    TAILQ_INSERT_TAIL(job->is_urgent ? &past->urgent : &past->other, job, entry);
+    TAILQ_INSERT_TAIL(job->window.is_urgent ? &past->urgent : &past->other, job, entry);
     past->n_jobs++;
     (void)pthread_cond_signal(&past->changed);
     (void)pthread_mutex_unlock(&past->lock);
@@ -293,7 +176,7 @@ void past_cancel(Past *past, PastJob *job) {
         past->done = NULL;
         (void)pthread_cond_signal(&past->changed);
     } else {
-        TAILQ_REMOVE(job->is_urgent ? &past->urgent : &past->other, job, entry);
+        TAILQ_REMOVE(job->window.is_urgent ? &past->urgent : &past->other, job, entry);
         past->n_jobs--;
     }
     (void)pthread_mutex_unlock(&past->lock);
@@ -309,7 +192,7 @@ bool past_take(Past *past, void **ret_owner, int *ret_error, Interval **ret_inte
     (void)pthread_mutex_unlock(&past->lock);
     if (!job)
         return false;
-    *ret_owner = job->owner;
+    *ret_owner = job->window.owner;
     *ret_error = job->error;
     *ret_interval = TAKE_PTR(job->interval);
     past_job_free(job);

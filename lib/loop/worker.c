@@ -94,16 +94,12 @@ static int worker_on_done(void *userdata) {
 }
 
 static void worker_init(Worker *worker) {
-    pthread_condattr_t monotonic;
 
     STAILQ_INIT(&worker->waiting);
     STAILQ_INIT(&worker->done);
     pthread_mutex_init(&worker->mutex, NULL);
     pthread_cond_init(&worker->wake, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    thread_condition_init(&worker->ended);
     worker->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
@@ -137,9 +133,7 @@ int worker_new(Loop *loop, const WorkerOptions *options, Worker **ret) {
 }
 
 static bool worker_end_thread(Worker *worker) {
-    uint64_t until = clock_monotonic_ns() + worker->options.end_ns;
-    const struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
-                                .tv_nsec = (long)(until % NS_PER_SECOND)};
+    const struct timespec at = clock_timespec(clock_monotonic_ns() + worker->options.end_ns);
     bool has_ended;
     int r = 0;
 

@@ -134,8 +134,7 @@ static uint64_t connection_end_of(uint64_t timeout_ns) {
 static int connection_wait_for(const Connection *connection, short events, uint64_t end_ns) {
     struct pollfd fd = {.fd = connection->fd, .events = events};
     uint64_t now = clock_monotonic_ns(), left_ns = end_ns > now ? end_ns - now : 0;
-    struct timespec timeout = {.tv_sec = (time_t)(left_ns / NS_PER_SECOND),
-                               .tv_nsec = (long)(left_ns % NS_PER_SECOND)};
+    struct timespec timeout = clock_timespec(left_ns);
     int n = ppoll(&fd, 1, end_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
     if (n < 0)

@@ -19,6 +19,11 @@ static inline uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
+static inline struct timespec clock_timespec(uint64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(ns % NS_PER_SECOND)};
+}
+
 /* The clock of the samples. */
 static inline uint64_t clock_monotonic_ns(void) {
     return clock_ns(CLOCK_MONOTONIC);

@@ -23,6 +23,15 @@ typedef struct Start {
     int nice;
 } Start;
 
+void thread_condition_init(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
 void thread_limit_nice(int nice) {
     id_t thread = (id_t)gettid();
     int now;

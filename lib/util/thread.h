@@ -24,5 +24,7 @@ typedef struct ThreadOptions {
 /* All signals are blocked in it: the main thread handles them. */
 int thread_start(const ThreadOptions *options, void *(*run)(void *userdata), void *userdata,
                  pthread_t *ret);
+/* A condition whose timed waits end at a time of CLOCK_MONOTONIC. */
+void thread_condition_init(pthread_cond_t *condition);
 /* From now on the calling thread has at least this nice value. */
 void thread_limit_nice(int nice);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -17,8 +18,8 @@
  * sample, and the number of samples of each series of one service.
  *
  *     source-tool SOCKET SECONDS INTERVALS [CACHE]
- *     source-tool SOCKET SECONDS 0 CACHE SINCE UNTIL     a window alone, in as many parts as it
- * comes
+ *     source-tool SOCKET SECONDS 0 CACHE SINCE UNTIL [N]    a window alone, in as many parts as it
+ * comes, or N windows of the same length; -N: the last one first
  */
 
 enum { INTERVALS_MAX = 100000, TEXT_MAX = 4096 };
@@ -149,6 +150,19 @@ static void tool_print_costs(void) {
     tool_print_memory("RssAnon");
 }
 
+/* Windows of one length, one after the other, the last one first where n is negative. */
+static void tool_add_windows(uint64_t since_ns, uint64_t until_ns, long n) {
+    unsigned long count = MIN((unsigned long)labs(n), (unsigned long)INTERVALS_MAX);
+    uint64_t length = (until_ns - since_ns) / MAX(count, 1UL);
+
+    for (unsigned long i = 0; i < count; i++) {
+        uint64_t at_ns = since_ns + (n < 0 ? count - 1 - i : i) * length;
+
+        tool.intervals[tool.n].since_ns = at_ns;
+        tool.intervals[tool.n++].until_ns = at_ns + length;
+    }
+}
+
 int main(int argc, char **argv) {
     SourceOptions options = {.interval_ns = NS_PER_SECOND, .on_interval = tool_on_interval};
     int r;
@@ -168,8 +182,8 @@ int main(int argc, char **argv) {
     if (r == 0)
         r = source_start(tool.source);
     if (argc > 6) {
-        tool.intervals[tool.n].since_ns = strtoull(argv[5], NULL, 10);
-        tool.intervals[tool.n++].until_ns = strtoull(argv[6], NULL, 10);
+        tool_add_windows(strtoull(argv[5], NULL, 10), strtoull(argv[6], NULL, 10),
+                         argc > 7 ? strtol(argv[7], NULL, 10) : 1);
         tool_read_next();
     }
     if (r == 0)

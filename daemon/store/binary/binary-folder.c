@@ -142,8 +142,7 @@ int binary_folder_remove(BinaryStore *b, const BinaryEntry *entry) {
 int binary_folder_use(BinaryStore *b, const BinaryEntry *entry) {
     const struct timespec times[] = {
         {.tv_nsec = UTIME_OMIT},
-        {.tv_sec = (time_t)(entry->used_real_ns / NS_PER_SECOND),
-         .tv_nsec = (long)(entry->used_real_ns % NS_PER_SECOND)},
+        clock_timespec(entry->used_real_ns),
     };
     char file[BINARY_NAME_MAX + 8];
     _cleanup_close_ int fd = -1;

@@ -271,6 +271,9 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     s->n_gaps = 0;
     if (r == 0 && s->number == 0)
         follower_stream_put_before(s, state);
+    /* Before the samples: who cuts the stream at one of them then knows what was not recorded. */
+    if (r == 0)
+        follower_stream_put_gaps(s, &m->coverage);
     return r;
 }
 

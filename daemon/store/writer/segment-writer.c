@@ -71,8 +71,7 @@ static bool segment_writer_pause_writing(StoreSession *s, unsigned *pause_ms) {
     if (go_on) {
         uint64_t pause = (s->closing ? PAUSE_MIN_MS : *pause_ms) * NS_PER_MS;
         uint64_t until = clock_monotonic_ns() + pause;
-        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
-                              .tv_nsec = (long)(until % NS_PER_SECOND)};
+        struct timespec at = clock_timespec(until);
 
         /* A new Op does not shorten the pause; only closing does. */
         while (clock_monotonic_ns() < until) {

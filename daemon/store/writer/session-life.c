@@ -21,7 +21,6 @@ static int session_life_start_thread(StoreSession *session) {
 }
 
 static void session_life_init(StoreSession *session, Store *store, const SessionConfig *config) {
-    pthread_condattr_t monotonic;
 
     session->store = store;
     session->config = *config;
@@ -35,11 +34,8 @@ static void session_life_init(StoreSession *session, Store *store, const Session
     session->dropping = (LogRate){.interval_ns = 60 * NS_PER_SECOND, .burst = 3};
     session->hiding = session->dropping;
     pthread_mutex_init(&session->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&session->wake, &monotonic);
-    pthread_cond_init(&session->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    thread_condition_init(&session->wake);
+    thread_condition_init(&session->ended);
 }
 
 /* A session that was given up may hang in the kernel for long; its name is free. */
@@ -130,9 +126,7 @@ static bool session_life_wait_for_end(StoreSession *session) {
     pthread_mutex_lock(&session->mutex);
     done = session->n_done;
     while (!session->has_ended && !session->given_up && patience <= SESSION_DRAIN_SEC + 1) {
-        uint64_t until = clock_monotonic_ns() + NS_PER_SECOND;
-        struct timespec at = {.tv_sec = (time_t)(until / NS_PER_SECOND),
-                              .tv_nsec = (long)(until % NS_PER_SECOND)};
+        struct timespec at = clock_timespec(clock_monotonic_ns() + NS_PER_SECOND);
 
         (void)pthread_cond_timedwait(&session->ended, &session->mutex, &at);
         if (session->recovering && recovering++ < RECOVERY_SEC)

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "source/past-reading.h"
+
+#include <errno.h>
+
+#include "util/clock.h"
+
+/*
+ * A window ends in the stream where the first sample behind it comes, which is kept for the next
+ * one. Samples of neighbouring segments may overlap by what a sweep took; what comes late counts in
+ * the window that is read then, so none is lost. The last window of a stream, and one that is read
+ * alone, is read to the end of the stream, as is one behind which nothing was recorded.
+ *
+ * profd gives the newest boot of what it is asked for. A stream that meets a boot or a clock that
+ * was set is given up, and its window is read alone.
+ */
+
+enum { STACKS_MAX = 512 << 10, AHEAD_MAX = 64 };
+
+/* profd cuts a window by the clocks of its segments, so a little more is asked for and cut here. */
+#define EDGE_NS (10 * NS_PER_MS)
+
+void past_reading_init(PastReading *reading, const PastOptions *options, SourceLink *link) {
+    *reading = (PastReading){.options = *options, .link = link};
+}
+
+void past_reading_rest(PastReading *reading) {
+    const PastOptions options = reading->options;
+
+    profile_builder_free(reading->builder);
+    follow_free(reading->follow);
+    interval_gaps_done(&reading->gaps);
+    past_reading_init(reading, &options, reading->link);
+}
+
+/* Whoever waits for a window gets it at once, and has no other one beside it. */
+static bool past_reading_is_exact(const PastWindow *window) {
+    return !window->is_urgent && window->since_ns > EDGE_NS;
+}
+
+/* A filter is borrowed from one window. */
+static bool past_reading_may_go_on(const PastWindow *window) {
+    return past_reading_is_exact(window) && selection_kinds(window->selection) == 0;
+}
+
+static int past_reading_connect(PastReading *reading, const PastWindow *window, uint64_t end_ns) {
+    uint64_t edge_ns = past_reading_is_exact(window) ? EDGE_NS : 0;
+    const ProfileOptions options = {.keys = INTERVAL_KEYS,
+                                    .stacks_max = STACKS_MAX,
+                                    .callers_in_branch = true,
+                                    .filter = {.selection = *window->selection}};
+    const FollowOptions follow = {.session = reading->options.session,
+                                  .since_us = (window->since_ns - edge_ns) / NS_PER_US,
+                                  .until_us = (end_ns + edge_ns) / NS_PER_US};
+    char problem[SOURCE_PROBLEM_MAX];
+    int r;
+
+    past_reading_rest(reading);
+    reading->since_ns = window->since_ns;
+    reading->end_ns = end_ns;
+    r = profile_builder_new(&options, &reading->builder);
+    if (r == 0)
+        r = follow_new(&follow, &reading->follow);
+    if (r < 0)
+        return r;
+    namer_ask(reading->options.namer, reading->link, false);
+    r = source_link_follow(reading->link, reading->follow, problem);
+    return r < 0 ? r : profile_builder_begin(reading->builder, follow_reader(reading->follow));
+}
+
+static uint64_t past_reading_real_ns(PastReading *reading, uint64_t time) {
+    if (reading->real_offset == 0)
+        reading->real_offset =
+            edge_clock_of(reading->options.clock, profile_builder_real_offset(reading->builder));
+    return time + reading->real_offset;
+}
+
+/* Whether a sample is behind the window, or in the margin before the first one. */
+static bool past_reading_leaves_out(PastReading *reading, const PastWindow *window,
+                                    const FollowItem *item, bool *ret_is_behind) {
+    uint64_t real_ns;
+
+    *ret_is_behind = false;
+    if (!past_reading_is_exact(window) || item->record.type != PD_RECORD_SAMPLE ||
+        !item->stamp.has_time)
+        return false;
+    real_ns = past_reading_real_ns(reading, item->stamp.time);
+    *ret_is_behind = real_ns >= window->until_ns;
+    return *ret_is_behind || real_ns < reading->since_ns;
+}
+
+static int past_reading_take_gap(PastReading *reading, const PdStreamMark *mark) {
+    if (mark->gap.reason == PD_GAP_REBOOTED)
+        reading->older_ns = mark->gap.to_ns + mark->real_offset;
+    return interval_gaps_add(&reading->gaps, mark);
+}
+
+static void past_reading_take_watermark(PastReading *reading, const PdStreamMark *mark) {
+    uint64_t offset = edge_clock_of(reading->options.clock, mark->real_offset);
+
+    if (reading->real_offset != 0 && edge_clock_is_set(reading->real_offset, offset))
+        reading->is_torn = true;
+    reading->real_offset = offset;
+}
+
+/* The next item of the stream; the held one comes first. */
+static int past_reading_next(PastReading *reading, FollowItem *ret) {
+    if (!reading->has_held)
+        return follow_next(reading->follow, ret);
+    *ret = reading->held;
+    reading->has_held = false;
+    return 0;
+}
+
+static int past_reading_feed(PastReading *reading, const PastWindow *window) {
+    bool is_last = window->until_ns >= reading->end_ns, is_behind;
+    FollowItem item;
+    int r = 0;
+
+    while (r == 0 && !reading->is_over) {
+        r = past_reading_next(reading, &item);
+        if (r < 0)
+            break;
+        if (item.what == FOLLOW_END) {
+            reading->is_over = true;
+            return follow_is_whole(reading->follow) ? 0 : -ENOTCONN;
+        }
+        if (item.what == FOLLOW_WATERMARK)
+            past_reading_take_watermark(reading, &item.mark);
+        if (item.what == FOLLOW_GAP)
+            r = past_reading_take_gap(reading, &item.mark);
+        else if (!past_reading_leaves_out(reading, window, &item, &is_behind))
+            r = profile_builder_feed(reading->builder, &item.record, &item.stamp);
+        else if (is_behind && !is_last) {
+            reading->held = item;
+            reading->has_held = true;
+            break;
+        }
+    }
+    return r;
+}
+
+static int past_reading_finish(PastReading *reading, const PastWindow *window, Interval **ret) {
+    uint64_t missing_ns;
+    Profile *profile;
+    int r = interval_gaps_take(&reading->gaps, window->since_ns, window->until_ns, &missing_ns);
+
+    if (r == 0)
+        r = profile_builder_take(reading->builder, &profile);
+    if (r < 0)
+        return r;
+    if (reading->real_offset != 0) {
+        profile->real_offset = reading->real_offset;
+        profile->real_known = true;
+    }
+    if (profile->samples == 0 && missing_ns >= window->until_ns - window->since_ns) {
+        profile_free(profile);
+        return -ENODATA;
+    }
+    /* Before it gets names the state of all processes is not needed any more. */
+    if (window->until_ns >= reading->end_ns)
+        past_reading_rest(reading);
+    r = namer_make(reading->options.namer, profile, window->since_ns, window->until_ns, ret);
+    if (r == 0)
+        (*ret)->missing_ns = missing_ns;
+    return r;
+}
+
+static bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) {
+    return past_reading_may_go_on(window) && reading->follow &&
+           reading->at_ns == window->since_ns && window->until_ns <= reading->end_ns;
+}
+
+/* With the stream that goes on, or with one that is asked for up to end_ns. -ESTALE: the window has
+ * to be read alone. */
+static int past_reading_read(PastReading *reading, const PastWindow *window, uint64_t end_ns,
+                             Interval **ret, uint64_t *ret_older_ns) {
+    int r = 0;
+
+    if (!past_reading_goes_on(reading, window))
+        r = past_reading_connect(reading, window, end_ns);
+    if (r == 0)
+        r = past_reading_feed(reading, window);
+    if (r < 0) {
+        past_reading_rest(reading);
+        return r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
+    }
+    *ret_older_ns = reading->older_ns;
+    if (window->until_ns < reading->end_ns &&
+        (reading->is_torn || reading->older_ns > window->since_ns))
+        return -ESTALE;
+    reading->at_ns = window->until_ns;
+    r = past_reading_finish(reading, window, ret);
+    if (r < 0 && r != -ENODATA)
+        past_reading_rest(reading);
+    return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
+}
+
+static uint64_t past_reading_ahead(const PastWindow *window) {
+    uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    uint64_t ahead_ns = (AHEAD_MAX - 1) * (window->until_ns - window->since_ns);
+
+    if (!past_reading_may_go_on(window) || window->until_ns >= now_ns)
+        return window->until_ns;
+    return window->until_ns + MIN(ahead_ns, now_ns - window->until_ns);
+}
+
+/* profd gives the part of the newest boot. Where nobody waits, the part before it is the answer,
+ * and who asked asks for the rest. */
+int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret) {
+    Interval *newer = NULL;
+    PastWindow older = *window;
+    bool goes_on = past_reading_goes_on(reading, window);
+    uint64_t older_ns = 0, none;
+    int r = past_reading_read(reading, window, past_reading_ahead(window), &newer, &older_ns);
+    int error = -ENODATA;
+
+    /* profd may have been restarted since the last window. */
+    if (r == -ENOTCONN && goes_on)
+        r = past_reading_read(reading, window, past_reading_ahead(window), &newer, &older_ns);
+    if (r == -ESTALE)
+        r = past_reading_read(reading, window, window->until_ns, &newer, &older_ns);
+    older.until_ns = older_ns;
+    if ((r == 0 || r == -ENODATA) && !window->is_urgent && older_ns > window->since_ns)
+        error = past_reading_read(reading, &older, older.until_ns, ret, &none);
+    if (error == -ENODATA) {
+        *ret = newer;
+        return r;
+    }
+    interval_unref(newer);
+    return error;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * How one window after the other is read from profd. To find the beginning of a window, profd reads
+ * its segment from the begin, which may hold hours. So the stream of a window goes on behind it,
+ * and a window that begins where the last one ended takes what comes next. All of it is for one
+ * thread.
+ */
+
+#include "process/selection.h"
+#include "profile/profile-builder.h"
+#include "source/interval-gap.h"
+#include "source/past.h"
+
+typedef struct PastReading {
+    PastOptions options; /* borrowed by the stream */
+    SourceLink *link;
+    Follow *follow; /* NULL: there is no stream that goes on */
+    ProfileBuilder *builder;
+    IntervalGaps gaps;
+    uint64_t since_ns;    /* of its first window */
+    uint64_t at_ns;       /* the end of its last one */
+    uint64_t end_ns;      /* what was asked for; windows of it end here at the latest */
+    uint64_t real_offset; /* by which samples are cut; 0: not known yet */
+    uint64_t older_ns;    /* the end of what an earlier boot recorded; 0: nothing */
+    bool is_torn;         /* the wall clock was set */
+    bool has_held, is_over;
+    FollowItem held; /* the first sample behind the last window */
+} PastReading;
+
+void past_reading_init(PastReading *reading, const PastOptions *options, SourceLink *link);
+/* Ends the stream; the next window begins another one. */
+void past_reading_rest(PastReading *reading);
+/* The interval of a window, or of its first part where the host was booted in it and nobody waits.
+ * window->selection is not NULL. -ENODATA: nothing was recorded then; -ENOTCONN: profd is away or
+ * refuses; -ENOMEM. */
+int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret);
