@@ -20,17 +20,17 @@ enum { STACKS_MAX = 512 << 10, AHEAD_MAX = 64 };
 /* profd cuts a window by the clocks of its segments, so a little more is asked for and cut here. */
 #define EDGE_NS (10 * NS_PER_MS)
 
-void past_reading_init(PastReading *reading, const PastOptions *options, SourceLink *link) {
-    *reading = (PastReading){.options = *options, .link = link};
+void past_reading_init(PastReading *reading, const PastReadingOptions *options) {
+    *reading = (PastReading){.options = *options};
 }
 
 void past_reading_rest(PastReading *reading) {
-    const PastOptions options = reading->options;
+    const PastReadingOptions options = reading->options;
 
     profile_builder_free(reading->builder);
     follow_free(reading->follow);
     interval_gaps_done(&reading->gaps);
-    past_reading_init(reading, &options, reading->link);
+    past_reading_init(reading, &options);
 }
 
 /* Whoever waits for a window gets it at once, and has no other one beside it. */
@@ -63,8 +63,8 @@ static int past_reading_connect(PastReading *reading, const PastWindow *window, 
         r = follow_new(&follow, &reading->follow);
     if (r < 0)
         return r;
-    namer_ask(reading->options.namer, reading->link, false);
-    r = source_link_follow(reading->link, reading->follow, problem);
+    namer_ask(reading->options.namer, reading->options.link, false);
+    r = source_link_follow(reading->options.link, reading->follow, problem);
     return r < 0 ? r : profile_builder_begin(reading->builder, follow_reader(reading->follow));
 }
 

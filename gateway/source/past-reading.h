@@ -10,12 +10,25 @@
 
 #include "process/selection.h"
 #include "profile/profile-builder.h"
+#include "source/cutter.h"
 #include "source/interval-gap.h"
-#include "source/past.h"
+#include "source/namer.h"
+
+typedef struct PastWindow {
+    uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
+    const Selection *selection;
+    bool is_urgent; /* somebody waits for it */
+} PastWindow;
+
+typedef struct PastReadingOptions {
+    const char *session; /* NULL: the default one; borrowed */
+    Namer *namer;
+    EdgeClock *clock;
+    SourceLink *link;
+} PastReadingOptions;
 
 typedef struct PastReading {
-    PastOptions options; /* borrowed by the stream */
-    SourceLink *link;
+    PastReadingOptions options;
     Follow *follow; /* NULL: there is no stream that goes on */
     ProfileBuilder *builder;
     IntervalGaps gaps;
@@ -29,7 +42,7 @@ typedef struct PastReading {
     FollowItem held; /* the first sample behind the last window */
 } PastReading;
 
-void past_reading_init(PastReading *reading, const PastOptions *options, SourceLink *link);
+void past_reading_init(PastReading *reading, const PastReadingOptions *options);
 /* Ends the stream; the next window begins another one. */
 void past_reading_rest(PastReading *reading);
 /* The interval of a window, or of its first part where the host was booted in it and nobody waits.

@@ -25,6 +25,7 @@ struct PastJob {
     PastWindow window;
     Selection selection; /* of the window */
     bool is_cancelled;
+    void *owner;
     int error;
     Interval *interval;
 };
@@ -62,7 +63,10 @@ int past_new(const PastOptions *options, Past **ret) {
         return -ENOMEM;
     past->options = *options;
     source_link_init(&past->link, options->socket);
-    past_reading_init(&past->reading, options, &past->link);
+    past_reading_init(&past->reading, &(PastReadingOptions){.session = options->session,
+                                                            .namer = options->namer,
+                                                            .clock = options->clock,
+                                                            .link = &past->link});
     (void)pthread_mutex_init(&past->lock, NULL);
     thread_condition_init(&past->changed);
     TAILQ_INIT(&past->urgent);
@@ -147,7 +151,7 @@ int past_start(Past *past) {
     return r;
 }
 
-int past_add(Past *past, const PastWindow *window, PastJob **ret) {
+int past_add(Past *past, const PastWindow *window, void *owner, PastJob **ret) {
     PastJob *job = calloc(1, sizeof(*job));
     int r = job ? selection_copy(window->selection, &job->selection) : -ENOMEM;
 
@@ -157,6 +161,7 @@ int past_add(Past *past, const PastWindow *window, PastJob **ret) {
     }
     job->window = *window;
     job->window.selection = &job->selection;
+    job->owner = owner;
     (void)pthread_mutex_lock(&past->lock);
     TAILQ_INSERT_TAIL(job->window.is_urgent ? &past->urgent : &past->other, job, entry);
     past->n_jobs++;
@@ -192,7 +197,7 @@ bool past_take(Past *past, void **ret_owner, int *ret_error, Interval **ret_inte
     (void)pthread_mutex_unlock(&past->lock);
     if (!job)
         return false;
-    *ret_owner = job->window.owner;
+    *ret_owner = job->owner;
     *ret_error = job->error;
     *ret_interval = TAKE_PTR(job->interval);
     past_job_free(job);

@@ -3,11 +3,7 @@
 
 /* The thread that reads windows of the past, one after the other. */
 
-#include "interval/interval.h"
-#include "process/selection.h"
-#include "source/cutter.h"
-#include "source/namer.h"
-#include "source/source-link.h"
+#include "source/past-reading.h"
 
 typedef struct Past Past;
 typedef struct PastJob PastJob;
@@ -19,19 +15,13 @@ typedef struct PastOptions {
     int wake_fd; /* an eventfd: a window was read */
 } PastOptions;
 
-typedef struct PastWindow {
-    uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
-    const Selection *selection;  /* copied; NULL: all */
-    bool is_urgent;
-    void *owner; /* of past_take() */
-} PastWindow;
-
 int past_new(const PastOptions *options, Past **ret);
 /* Ends the thread; jobs are forgotten. */
 Past *past_free(Past *past);
 DEFINE_CLEANUP(Past *, past_free);
 int past_start(Past *past);
-int past_add(Past *past, const PastWindow *window, PastJob **ret);
+/* The selection is copied; NULL: all. `owner` is for past_take(). */
+int past_add(Past *past, const PastWindow *window, void *owner, PastJob **ret);
 /* Forgets a job that was not taken. */
 void past_cancel(Past *past, PastJob *job);
 /* A window that was read; the job is gone after that. False: there is none. *ret_interval is NULL

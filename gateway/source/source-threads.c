@@ -177,9 +177,8 @@ int source_window(Source *source, const SourceWindow *window, SourceDone done, v
                  &(PastWindow){.since_ns = window->since_ns,
                                .until_ns = window->until_ns,
                                .selection = window->selection,
-                               .is_urgent = window->is_urgent,
-                               .owner = job},
-                 &job->past);
+                               .is_urgent = window->is_urgent},
+                 job, &job->past);
     if (r < 0) {
         free(job);
         return r;
