@@ -184,4 +184,4 @@ def a_client_is_disconnected_when_the_recorder_dies_and_may_connect_again():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -275,4 +275,4 @@ def losses_during_a_stall_of_the_recorder_are_counted_exactly():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=1 if LONG else 2)

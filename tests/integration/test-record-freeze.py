@@ -295,4 +295,4 @@ def a_reload_on_a_frozen_disk_does_not_stop_other_sessions():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=1 if LONG else 3)

@@ -85,4 +85,4 @@ def a_reload_adds_and_removes_sessions():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=1 if LONG else 2)

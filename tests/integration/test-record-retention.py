@@ -164,4 +164,4 @@ if LONG:
     test(a_clock_that_jumps_changes_neither_order_nor_budget)
 
 if __name__ == "__main__":
-    main()
+    main(at_once=1 if LONG else 2)

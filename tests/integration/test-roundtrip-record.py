@@ -145,4 +145,4 @@ def a_stream_flows_through_both_programs():
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=1 if LONG else 2)
