@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "keeper/listen.h"
+#include "keeper/control-socket.h"
 #include "keeper/serve/sealer.h"
 #include "util/file.h"
 #include "util/macro.h"
@@ -76,7 +76,7 @@ static int folder_hand_over(const KeeperHost *host, int folder, unsigned depth) 
 
 /* Whether a runtime folder may contain it. */
 static bool folder_is_known(const char *name) {
-    return name[0] == '.' || strcmp(name, LISTEN_NAME) == 0 || strcmp(name, "store") == 0;
+    return name[0] == '.' || strcmp(name, CONTROL_SOCKET_NAME) == 0 || strcmp(name, "store") == 0;
 }
 
 /* Whether it is empty or contains only what a store has. */

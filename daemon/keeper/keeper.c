@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 
 #include "keeper/child.h"
+#include "keeper/control-socket.h"
 #include "keeper/folder.h"
-#include "keeper/listen.h"
 #include "keeper/rights/priority.h"
 #include "keeper/rights/sandbox.h"
-#include "keeper/watchdog.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/notify-socket.h"
 
 /*
  * One loop over a signalfd and the sockets of at most two recorders: the current one, and one that
@@ -94,7 +94,7 @@ static void keeper_restart_later(Keeping *k, const char *why) {
 static void keeper_restart(Keeping *k) {
     k->restart_at_ns = 0;
     k->context.restarts++;
-    watchdog_feed();
+    notify_socket_send("WATCHDOG=1", 0);
     if (keeper_start(k, &k->current, true) < 0)
         keeper_restart_later(k, "could not be started");
 }
@@ -406,7 +406,7 @@ static int keeper_run_loop(Keeping *k) {
     if (r == 0)
         r = keeper_prepare_folders(k);
     if (r == 0 && k->options->runtime)
-        r = listen_open(k->options->runtime, &k->context.listen);
+        r = control_socket_open(k->options->runtime, &k->context.listen);
     if (r == 0)
         r = keeper_give_up_rights(k);
     if (r == 0)

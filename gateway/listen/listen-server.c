@@ -155,7 +155,7 @@ static int listen_open_unix(Listen *listen, const char **ret_problem) {
     *ret_problem = "The socket of Socket= in [Listen] cannot be opened.";
     r = listen_socket_open_unix(path, &fd);
     if (r == -EADDRINUSE)
-        *ret_problem = "Socket= of [Listen] is in use by another process, or is no socket.";
+        *ret_problem = "Socket= of [Listen] is in use by another process.";
     if (r < 0)
         return r;
     listen->socket = path;

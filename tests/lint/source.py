@@ -165,9 +165,9 @@ def packed_texts(arguments):
 # ASCII, and what came out of JSON.
 OUR_WORDS = {
     "client/snapshot/snapshot-save.c": {'reply_string(snapshot, "name")', "*file ? file : NULL"},
+    "daemon/control/admission.c": {"error"},
     "daemon/control/call-dispatch.c": {"method"},
     "daemon/control/call.c": {"error", "strerror(-error)", "parameter", "reason"},
-    "daemon/control/control-socket.c": {"error"},
     "daemon/control/service.c": {"control->options.version", "interface_text(interfaces[i])", "name"},
     "daemon/method/method-config.c": {"section", "key->name"},
     "daemon/method/method-metrics.c": {"name", "type", "help", "entry->config.name", "reasons[i].name"},

@@ -27,9 +27,9 @@ enum {
     BUSY_RETRY_MS = 1000,
 };
 
-static int control_socket_on_listening(void *userdata);
+static int admission_on_listening(void *userdata);
 
-static bool control_socket_has_room(const Control *control, const Peer *peer) {
+static bool admission_has_room(const Control *control, const Peer *peer) {
     unsigned all = 0, of_uid = 0, without_right = 0, not_admin = 0;
     const Caller *c;
 
@@ -50,7 +50,7 @@ static bool control_socket_has_room(const Control *control, const Peer *peer) {
 
 /* Takes ownership of fd and parameters. The client has sent nothing yet, but it reads this error
  * instead of its first reply. */
-static void control_socket_turn_away(int fd, const char *error, json_t *parameters) {
+static void admission_turn_away(int fd, const char *error, json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
     _cleanup_(buffer_done) Buffer out = {};
@@ -61,7 +61,7 @@ static void control_socket_turn_away(int fd, const char *error, json_t *paramete
 }
 
 /* Takes ownership of fd. */
-static void control_socket_let_in(Control *control, int fd) {
+static void admission_let_in(Control *control, int fd) {
     static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 5};
     Peer peer;
     int r = peer_of(fd, &control->options.groups, &peer);
@@ -72,26 +72,26 @@ static void control_socket_let_in(Control *control, int fd) {
             "Failed to read the user of a connection to the control socket, closing it: %m");
         closep(&fd);
     } else if (peer.right == RIGHT_NOTHING)
-        control_socket_turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
-    else if (!control_socket_has_room(control, &peer)) {
+        admission_turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
+    else if (!admission_has_room(control, &peer)) {
         log_limited(&rate, LOG_LEVEL_NOTICE, 0,
                     "There is no room for another connection of user %u (pid %d)",
                     (unsigned)peer.uid, (int)peer.pid);
-        control_socket_turn_away(fd, "io.profd.Control.Busy",
-                                 json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
+        admission_turn_away(fd, "io.profd.Control.Busy",
+                            json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
     } else
         (void)caller_new(control, fd, &peer);
 }
 
 /* Do not move a tick that is scheduled already. */
-static int control_socket_tick_later(Control *control) {
+static int admission_tick_later(Control *control) {
     if (control->has_tick)
         return 0;
     control->has_tick = true;
     return loop_trigger_after(control->tick, MIN(control->idle_ns / 4, CONTROL_TICK_NS));
 }
 
-static int control_socket_on_tick(void *userdata) {
+static int admission_on_tick(void *userdata) {
     Control *control = userdata;
     uint64_t now = clock_monotonic_ns();
     Caller *c;
@@ -100,22 +100,21 @@ static int control_socket_on_tick(void *userdata) {
     LIST_FOREACH(c, &control->callers, list)
         caller_tick(c, now);
     if (!control->listening)
-        (void)loop_add_readable(control->options.loop, control->options.fd,
-                                control_socket_on_listening, control, &control->listening);
-    return LIST_EMPTY(&control->callers) && control->listening ? 0
-                                                               : control_socket_tick_later(control);
+        (void)loop_add_readable(control->options.loop, control->options.fd, admission_on_listening,
+                                control, &control->listening);
+    return LIST_EMPTY(&control->callers) && control->listening ? 0 : admission_tick_later(control);
 }
 
 /* Without descriptors or memory, accept() would fail again and again: stop listening until the next
  * tick. */
-static int control_socket_on_listening(void *userdata) {
+static int admission_on_listening(void *userdata) {
     Control *control = userdata;
 
     for (int i = 0; i < ACCEPTS; i++) {
         int fd = accept4(control->options.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
-            control_socket_let_in(control, fd);
+            admission_let_in(control, fd);
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)
@@ -127,23 +126,23 @@ static int control_socket_on_listening(void *userdata) {
         }
         break;
     }
-    return control_socket_tick_later(control);
+    return admission_tick_later(control);
 }
 
-static bool control_socket_has_method(const ControlOptions *options, const char *name) {
+static bool admission_has_method(const ControlOptions *options, const char *name) {
     for (size_t i = 0; i < options->n_methods; i++)
         if (strcmp(options->methods[i].name, name) == 0)
             return true;
     return false;
 }
 
-static int control_socket_check_table(const Control *control) {
+static int admission_check_table(const Control *control) {
     const ControlOptions *options = &control->options;
     const char *name;
     size_t n = 0;
 
     for (; (name = interface_method(control->interface, n)); n++)
-        if (!control_socket_has_method(options, name))
+        if (!admission_has_method(options, name))
             return log_error(-EINVAL, "Method %s of %s is in no table of this program", name,
                              interface_name(control->interface));
     for (size_t i = 0; i < options->n_methods; i++) {
@@ -159,20 +158,20 @@ static int control_socket_check_table(const Control *control) {
     return options->n_methods == n ? 0 : log_error(-EINVAL, "A method has two rows");
 }
 
-static int control_socket_start(Control *control) {
+static int admission_start(Control *control) {
     Loop *loop = control->options.loop;
     int r = interface_new(interface_text_control, &control->interface, NULL);
 
     if (r == 0)
         r = interface_new(interface_text_service, &control->service, NULL);
     if (r == 0)
-        r = control_socket_check_table(control);
+        r = admission_check_table(control);
     if (r == 0)
-        r = loop_add_deferred(loop, control_socket_on_tick, control, &control->tick);
+        r = loop_add_deferred(loop, admission_on_tick, control, &control->tick);
     if (r == 0)
         r = loop_add_deferred(loop, caller_on_heavy_turn, control, &control->heavy_turn);
-    return r == 0 ? loop_add_readable(loop, control->options.fd, control_socket_on_listening,
-                                      control, &control->listening)
+    return r == 0 ? loop_add_readable(loop, control->options.fd, admission_on_listening, control,
+                                      &control->listening)
                   : r;
 }
 
@@ -187,7 +186,7 @@ int control_new(const ControlOptions *options, Control **ret) {
     TAILQ_INIT(&control->heavy);
     control->options = *options;
     control->idle_ns = options->idle_ns > 0 ? options->idle_ns : IDLE_NS;
-    r = control_socket_start(control);
+    r = admission_start(control);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(control);
