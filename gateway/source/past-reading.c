@@ -166,8 +166,12 @@ static int past_reading_finish(PastReading *reading, const PastWindow *window, I
     return r;
 }
 
-static bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) {
-    return past_reading_may_go_on(window) && reading->follow &&
+bool past_reading_has_stream(const PastReading *reading) {
+    return reading->follow && reading->at_ns < reading->end_ns;
+}
+
+bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) {
+    return past_reading_may_go_on(window) && past_reading_has_stream(reading) &&
            reading->at_ns == window->since_ns && window->until_ns <= reading->end_ns;
 }
 

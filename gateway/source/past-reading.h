@@ -43,6 +43,9 @@ typedef struct PastReading {
 } PastReading;
 
 void past_reading_init(PastReading *reading, const PastReadingOptions *options);
+/* Whether there is a stream that a window may go on with, and whether this one does. */
+bool past_reading_has_stream(const PastReading *reading);
+bool past_reading_goes_on(const PastReading *reading, const PastWindow *window);
 /* Ends the stream; the next window begins another one. */
 void past_reading_rest(PastReading *reading);
 /* The interval of a window, or of its first part where the host was booted in it and nobody waits.

@@ -14,11 +14,15 @@
 /*
  * Jobs wait in two lists, those that somebody waits for come first. One window is read at a time,
  * and the next one only when the main thread has taken the last, so no more than one interval of
- * the past is in memory here. A job that is cancelled while it is read breaks its stream. A stream
- * that could go on ends when no job comes for a while.
+ * the past is in memory here. A job that is cancelled while it is read breaks its stream.
+ *
+ * Where several destinations work off a backlog, the windows of one come one after the other, so
+ * that they share a stream: the others wait while the next one of these is likely to come. A stream
+ * that nobody goes on with ends.
  */
 
-enum { REST_S = 20 };
+#define PATIENCE_NS (500 * NS_PER_MS)
+#define REST_NS     (20 * NS_PER_SECOND)
 
 struct PastJob {
     TAILQ_ENTRY(PastJob) entry;
@@ -77,32 +81,50 @@ int past_new(const PastOptions *options, Past **ret) {
 
 /* -- the queue ------------------------------------------------------------------------------- */
 
-/* Waits for the next job, and lets the stream rest in between. The caller holds the lock. */
-static void past_wait(Past *past) {
-    struct timespec end = clock_timespec(clock_monotonic_ns() + REST_S * NS_PER_SECOND);
-    int r = 0;
+/* The job that is done next; NULL: none yet. The caller holds the lock. */
+static PastJob *past_choose(Past *past, bool is_patient) {
+    PastJob *job = TAILQ_FIRST(&past->urgent);
 
-    while (!past->stop && (past->done || past->n_jobs == 0)) {
-        if (r == 0)
-            r = pthread_cond_timedwait(&past->changed, &past->lock, &end);
-        else
+    if (past->done || job)
+        return past->done ? NULL : job;
+    TAILQ_FOREACH(job, &past->other, entry)
+        if (past_reading_goes_on(&past->reading, &job->window))
+            return job;
+    return is_patient ? NULL : TAILQ_FIRST(&past->other);
+}
+
+/* Waits for it, and lets the stream rest in between. NULL: stop. The caller holds the lock. */
+static PastJob *past_wait(Past *past) {
+    uint64_t since_ns = clock_monotonic_ns(), now_ns = since_ns;
+    PastJob *job = NULL;
+
+    while (!past->stop) {
+        bool goes_on = past_reading_has_stream(&past->reading);
+        bool is_patient = goes_on && now_ns < since_ns + PATIENCE_NS;
+        struct timespec end = clock_timespec(since_ns + (is_patient ? PATIENCE_NS : REST_NS));
+
+        job = past_choose(past, is_patient);
+        if (job)
+            break;
+        if (!goes_on)
             (void)pthread_cond_wait(&past->changed, &past->lock);
-        if (r != 0)
+        else if (now_ns >= since_ns + REST_NS)
             past_reading_rest(&past->reading);
+        else
+            (void)pthread_cond_timedwait(&past->changed, &past->lock, &end);
+        now_ns = clock_monotonic_ns();
     }
+    return job;
 }
 
 /* NULL: stop. */
 static PastJob *past_next(Past *past) {
-    PastJob *job = NULL;
+    PastJob *job;
 
     (void)pthread_mutex_lock(&past->lock);
-    past_wait(past);
-    if (!past->stop) {
-        struct PastJobs *jobs = TAILQ_EMPTY(&past->urgent) ? &past->other : &past->urgent;
-
-        job = TAILQ_FIRST(jobs);
-        TAILQ_REMOVE(jobs, job, entry);
+    job = past_wait(past);
+    if (job) {
+        TAILQ_REMOVE(job->window.is_urgent ? &past->urgent : &past->other, job, entry);
         past->n_jobs--;
         past->current = job;
         source_link_mend(&past->link);

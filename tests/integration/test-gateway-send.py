@@ -17,6 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from between import Between  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
 from engine import Engine, intervals, once, repeated_requests  # noqa: E402
 from gateway import Sender, send  # noqa: E402
@@ -31,6 +32,7 @@ AWAY_S, AWAY_TIMES = (600 if LONG else 10), 2
 AWAY_INTERVAL_S = 10 if LONG else 4
 # A quarter of what its unit allows, and how much the second absence may take more than the first one.
 MOST_BYTES, GROWS_BYTES = 64 << 20, 8 << 20
+BACKLOG_S = 12
 KILLS = 50 if LONG else 5
 LIMIT_S = 300
 SAMPLE = re.compile(r"^\s*(.{1,16}?)\s+(\d+)\.(\d{9}):\s*([0-9a-f]+)\s*(.*?)$")
@@ -164,6 +166,28 @@ def engine_that_was_away_gets_each_interval_once():
         check(repeated_requests(engine.profiles) <= g.counter("there", "repeatedRequests"),
               f"{repeated_requests(engine.profiles)} requests came twice: {g.state_of('there')}")
         check_whole(engine.profiles, until, g.interval_ns)
+
+
+@test
+def backlogs_of_two_destinations_are_read_one_after_the_other():
+    """Their windows would alternate: an engine takes longer for one than profd for the next."""
+    with Engine() as one, Engine() as other, Between(Run.get().folder, Run.control()) as between, \
+            Sender(Run.folder, between.path, send("one", "pyroscope", one.url) + send("other", "pyroscope", other.url), name="two") as g:
+        g.wait_until(lambda: one.taken() and other.taken(), "the first interval")
+        for engine in (one, other):
+            engine.stop()
+            engine.delay_s = 0.2
+        time.sleep(BACKLOG_S)
+        for engine in (one, other):
+            engine.start()
+        before = between.follows
+        until = g.settle("one", "other")
+        g.stop()
+        windows = 2 * (BACKLOG_S - 2)
+        print(f"# two backlogs of {BACKLOG_S} intervals took {between.follows - before} streams")
+        check(between.follows - before < windows // 2, f"{between.follows - before} streams for {windows} windows")
+        for engine in (one, other):
+            check_whole(engine.profiles, until)
 
 
 @test
