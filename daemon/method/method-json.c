@@ -2,7 +2,20 @@
 #include "method/method-private.h"
 #include "protocol/value.h"
 
-/* JSON that several methods return: the coverage of a segment or snapshot, and its gaps. */
+/* JSON that several methods return: the files of a segment or snapshot, its coverage and its gaps.
+ */
+
+json_t *method_files_json(Layout layout, size_t n) {
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        char name[16];
+
+        layout_file_name(layout, i, name);
+        value_append(&list, json_string(name));
+    }
+    return list;
+}
 
 json_t *gap_json(const PdGap *gap) {
     if (gap->to_ns == 0)

@@ -66,7 +66,9 @@ int method_monitor(void *userdata, Call *call);
 /* The type Session of the interface; NULL: no memory. */
 json_t *session_json(const Daemon *daemon, const SessionEntry *entry);
 
-/* In method-json.c: the type Coverage of the interface; null when it is unknown. */
+/* In method-json.c: the names of the files of a segment or snapshot. */
+json_t *method_files_json(Layout layout, size_t n);
+/* The type Coverage of the interface; null when it is unknown. */
 json_t *coverage_json(const StoreCoverage *coverage);
 /* null if its to_ns is 0. */
 json_t *gap_json(const PdGap *gap);

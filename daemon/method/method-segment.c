@@ -19,18 +19,6 @@ static const char *method_segment_completeness_name(Completeness completeness) {
     return names[completeness];
 }
 
-static json_t *method_segment_files_json(const StoreSegmentInfo *info) {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < info->n_files; i++) {
-        char name[16];
-
-        layout_file_name(info->layout, i, name);
-        value_append(&list, json_string(name));
-    }
-    return list;
-}
-
 /* A ListSegments() call that waits until manifests are read. */
 typedef struct Listing {
     Daemon *daemon;
@@ -73,8 +61,9 @@ static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {
                   answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
                   answer_count(info->lost), "bytes", answer_count(info->bytes), "completeness",
                   method_segment_completeness_name(info->completeness), "coverage",
-                  coverage_json(&info->coverage), "files", method_segment_files_json(info),
-                  "stacks", method_segment_stacks_json(&info->stacks), "gapBefore",
+                  coverage_json(&info->coverage), "files",
+                  method_files_json(info->layout, info->n_files), "stacks",
+                  method_segment_stacks_json(&info->stacks), "gapBefore",
                   gap_json(&info->gap_before)));
 }
 

@@ -10,18 +10,6 @@
 
 /* Lists, pins and removes snapshots, and describes the one that a Snapshot() call made. */
 
-static json_t *method_snapshot_files_json(const SnapshotInfo *info) {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < info->n_files; i++) {
-        char name[16];
-
-        layout_file_name(info->layout, i, name);
-        value_append(&list, json_string(name));
-    }
-    return list;
-}
-
 static json_t *method_snapshot_partial_json(const SnapshotInfo *info) {
     json_t *list = json_array();
 
@@ -43,7 +31,8 @@ json_t *snapshot_json(const SnapshotInfo *info) {
         answer_time(info->until_ns), "samples", answer_count(info->samples), "lost",
         answer_count(info->lost), "bytes", answer_count(info->bytes), "partial",
         method_snapshot_partial_json(info), "coverage", coverage_json(&info->coverage), "files",
-        method_snapshot_files_json(info), "unidentified", answer_count(info->unidentified));
+        method_files_json(info->layout, info->n_files), "unidentified",
+        answer_count(info->unidentified));
 }
 
 static int method_snapshot_add(void *userdata, const SnapshotInfo *info) {

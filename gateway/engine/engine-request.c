@@ -38,6 +38,13 @@ int engine_request_init(EngineRequest *request, const EngineInput *input) {
     return export_cells_fill(&request->cells, &request->export, input->series->of_label);
 }
 
+int engine_request_init_pprof(EngineRequest *request, const EngineInput *input, Pprof **ret) {
+    int r = engine_request_init(request, input);
+
+    request->export.is_plain = true;
+    return r < 0 ? r : pprof_new(&request->export, ret);
+}
+
 void engine_request_done(EngineRequest *request) {
     export_cells_done(&request->cells);
 }

@@ -23,6 +23,8 @@ typedef struct EngineRequest {
 int engine_sink(const void *data, size_t size, void *arg);
 
 int engine_request_init(EngineRequest *request, const EngineInput *input);
+/* The same for an engine that takes pprof without compression. */
+int engine_request_init_pprof(EngineRequest *request, const EngineInput *input, Pprof **ret);
 void engine_request_done(EngineRequest *request);
 
 /* How many samples a series has. */

@@ -57,11 +57,8 @@ static int parca_put(const EngineRequest *request, size_t series, const PprofPar
 int parca_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
     _cleanup_(engine_request_done) EngineRequest request = {};
     _cleanup_(pprof_freep) Pprof *pprof = NULL;
-    int r = engine_request_init(&request, input);
+    int r = engine_request_init_pprof(&request, input, &pprof);
 
-    request.export.is_plain = true;
-    if (r == 0)
-        r = pprof_new(&request.export, &pprof);
     if (r == 0)
         r = engine_fill(&request, 0, parca_put, pprof, body, ret_next);
     if (r == 0 && body->size > 0)

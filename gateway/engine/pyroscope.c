@@ -47,12 +47,9 @@ static int pyroscope_put(const EngineRequest *request, size_t series, const Ppro
 int pyroscope_encode(const EngineInput *input, Buffer *body, size_t *ret_next) {
     _cleanup_(engine_request_done) EngineRequest request = {};
     _cleanup_(pprof_freep) Pprof *pprof = NULL;
-    int r = engine_request_init(&request, input);
+    int r = engine_request_init_pprof(&request, input, &pprof);
 
-    request.export.is_plain = true;
-    if (r == 0)
-        r = pprof_new(&request.export, &pprof);
-    if (r < 0)
-        return r;
-    return engine_fill(&request, PYROSCOPE_STACKS_MAX, pyroscope_put, pprof, body, ret_next);
+    return r < 0
+               ? r
+               : engine_fill(&request, PYROSCOPE_STACKS_MAX, pyroscope_put, pprof, body, ret_next);
 }
