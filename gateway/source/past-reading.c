@@ -12,7 +12,7 @@
  * alone, is read to the end of the stream, as is one behind which nothing was recorded.
  *
  * profd gives the newest boot of what it is asked for. A stream that meets a boot or a clock that
- * was set is given up, and its window is read alone.
+ * was set is given up, and its window is read alone; then what earlier boots recorded of it joins.
  */
 
 enum { STACKS_MAX = 512 << 10, AHEAD_MAX = 64 };
@@ -43,29 +43,44 @@ static bool past_reading_may_go_on(const PastWindow *window) {
     return past_reading_is_exact(window) && selection_kinds(window->selection) == 0;
 }
 
-static int past_reading_connect(PastReading *reading, const PastWindow *window, uint64_t end_ns) {
+/* Begins a stream of the window; one before it in the same interval ends. */
+static int past_reading_follow(PastReading *reading, const PastWindow *window, uint64_t end_ns) {
     uint64_t edge_ns = past_reading_is_exact(window) ? EDGE_NS : 0;
+    const FollowOptions options = {.session = reading->options.session,
+                                   .since_us = (window->since_ns - edge_ns) / NS_PER_US,
+                                   .until_us = (end_ns + edge_ns) / NS_PER_US};
+    _cleanup_(follow_freep) Follow *follow = NULL;
+    char problem[SOURCE_PROBLEM_MAX];
+    int r = follow_new(&options, &follow);
+
+    if (r == 0)
+        r = source_link_follow(reading->options.link, follow, problem);
+    if (r == 0)
+        r = profile_builder_begin(reading->builder, follow_reader(follow));
+    if (r < 0)
+        return r;
+    follow_free(reading->follow);
+    reading->follow = TAKE_PTR(follow);
+    reading->end_ns = end_ns;
+    reading->real_offset = reading->older_ns = 0;
+    reading->is_over = false;
+    return 0;
+}
+
+static int past_reading_connect(PastReading *reading, const PastWindow *window, uint64_t end_ns) {
     const ProfileOptions options = {.keys = INTERVAL_KEYS,
                                     .stacks_max = STACKS_MAX,
                                     .callers_in_branch = true,
                                     .filter = {.selection = *window->selection}};
-    const FollowOptions follow = {.session = reading->options.session,
-                                  .since_us = (window->since_ns - edge_ns) / NS_PER_US,
-                                  .until_us = (end_ns + edge_ns) / NS_PER_US};
-    char problem[SOURCE_PROBLEM_MAX];
     int r;
 
     past_reading_rest(reading);
     reading->since_ns = window->since_ns;
-    reading->end_ns = end_ns;
     r = profile_builder_new(&options, &reading->builder);
-    if (r == 0)
-        r = follow_new(&follow, &reading->follow);
     if (r < 0)
         return r;
     namer_ask(reading->options.namer, reading->options.link, false);
-    r = source_link_follow(reading->options.link, reading->follow, problem);
-    return r < 0 ? r : profile_builder_begin(reading->builder, follow_reader(reading->follow));
+    return past_reading_follow(reading, window, end_ns);
 }
 
 static uint64_t past_reading_real_ns(PastReading *reading, uint64_t time) {
@@ -90,8 +105,11 @@ static bool past_reading_leaves_out(PastReading *reading, const PastWindow *wind
 }
 
 static int past_reading_take_gap(PastReading *reading, const PdStreamMark *mark) {
-    if (mark->gap.reason == PD_GAP_REBOOTED)
+    if (mark->gap.reason == PD_GAP_REBOOTED) {
         reading->older_ns = mark->gap.to_ns + mark->real_offset;
+        reading->older = *mark;
+        return 0;
+    }
     return interval_gaps_add(&reading->gaps, mark);
 }
 
@@ -140,6 +158,22 @@ static int past_reading_feed(PastReading *reading, const PastWindow *window) {
     return r;
 }
 
+/* What earlier boots recorded of the window. */
+static int past_reading_join_older(PastReading *reading, const PastWindow *window) {
+    int r = 0;
+
+    while (r == 0 && reading->older_ns > window->since_ns) {
+        r = past_reading_follow(reading, window, reading->older_ns);
+        if (r == -ENODATA) {
+            reading->older_ns = 0;
+            return interval_gaps_add(&reading->gaps, &reading->older);
+        }
+        if (r == 0)
+            r = past_reading_feed(reading, window);
+    }
+    return r;
+}
+
 static int past_reading_finish(PastReading *reading, const PastWindow *window, Interval **ret) {
     uint64_t missing_ns;
     Profile *profile;
@@ -149,10 +183,6 @@ static int past_reading_finish(PastReading *reading, const PastWindow *window, I
         r = profile_builder_take(reading->builder, &profile);
     if (r < 0)
         return r;
-    if (reading->real_offset != 0) {
-        profile->real_offset = reading->real_offset;
-        profile->real_known = true;
-    }
     if (profile->samples == 0 && missing_ns >= window->until_ns - window->since_ns) {
         profile_free(profile);
         return -ENODATA;
@@ -178,21 +208,22 @@ bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) 
 /* With the stream that goes on, or with one that is asked for up to end_ns. -ESTALE: the window has
  * to be read alone. */
 static int past_reading_read(PastReading *reading, const PastWindow *window, uint64_t end_ns,
-                             Interval **ret, uint64_t *ret_older_ns) {
+                             Interval **ret) {
     int r = 0;
 
     if (!past_reading_goes_on(reading, window))
         r = past_reading_connect(reading, window, end_ns);
     if (r == 0)
         r = past_reading_feed(reading, window);
+    if (r == 0 && window->until_ns < reading->end_ns &&
+        (reading->is_torn || reading->older_ns > window->since_ns))
+        return -ESTALE;
+    if (r == 0)
+        r = past_reading_join_older(reading, window);
     if (r < 0) {
         past_reading_rest(reading);
         return r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
     }
-    *ret_older_ns = reading->older_ns;
-    if (window->until_ns < reading->end_ns &&
-        (reading->is_torn || reading->older_ns > window->since_ns))
-        return -ESTALE;
     reading->at_ns = window->until_ns;
     r = past_reading_finish(reading, window, ret);
     if (r < 0 && r != -ENODATA)
@@ -209,28 +240,12 @@ static uint64_t past_reading_ahead(const PastWindow *window) {
     return window->until_ns + MIN(ahead_ns, now_ns - window->until_ns);
 }
 
-/* profd gives the part of the newest boot. Where nobody waits, the part before it is the answer,
- * and who asked asks for the rest. */
 int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret) {
-    Interval *newer = NULL;
-    PastWindow older = *window;
     bool goes_on = past_reading_goes_on(reading, window);
-    uint64_t older_ns = 0, none;
-    int r = past_reading_read(reading, window, past_reading_ahead(window), &newer, &older_ns);
-    int error = -ENODATA;
+    int r = past_reading_read(reading, window, past_reading_ahead(window), ret);
 
     /* profd may have been restarted since the last window. */
     if (r == -ENOTCONN && goes_on)
-        r = past_reading_read(reading, window, past_reading_ahead(window), &newer, &older_ns);
-    if (r == -ESTALE)
-        r = past_reading_read(reading, window, window->until_ns, &newer, &older_ns);
-    older.until_ns = older_ns;
-    if ((r == 0 || r == -ENODATA) && !window->is_urgent && older_ns > window->since_ns)
-        error = past_reading_read(reading, &older, older.until_ns, ret, &none);
-    if (error == -ENODATA) {
-        *ret = newer;
-        return r;
-    }
-    interval_unref(newer);
-    return error;
+        r = past_reading_read(reading, window, past_reading_ahead(window), ret);
+    return r == -ESTALE ? past_reading_read(reading, window, window->until_ns, ret) : r;
 }

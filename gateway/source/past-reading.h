@@ -37,6 +37,7 @@ typedef struct PastReading {
     uint64_t end_ns;      /* what was asked for; windows of it end here at the latest */
     uint64_t real_offset; /* by which samples are cut; 0: not known yet */
     uint64_t older_ns;    /* the end of what an earlier boot recorded; 0: nothing */
+    PdStreamMark older;   /* the gap that it leaves */
     bool is_torn;         /* the wall clock was set */
     bool has_held, is_over;
     FollowItem held; /* the first sample behind the last window */
@@ -48,7 +49,6 @@ bool past_reading_has_stream(const PastReading *reading);
 bool past_reading_goes_on(const PastReading *reading, const PastWindow *window);
 /* Ends the stream; the next window begins another one. */
 void past_reading_rest(PastReading *reading);
-/* The interval of a window, or of its first part where the host was booted in it and nobody waits.
- * window->selection is not NULL. -ENODATA: nothing was recorded then; -ENOTCONN: profd is away or
- * refuses; -ENOMEM. */
+/* The interval of a window. window->selection is not NULL. -ENODATA: nothing was recorded then;
+ * -ENOTCONN: profd is away or refuses; -ENOMEM. */
 int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret);

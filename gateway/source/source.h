@@ -51,8 +51,7 @@ typedef struct SourceWindow {
     bool is_urgent;              /* somebody waits: before those that are not */
 } SourceWindow;
 
-/* On the thread of the loop. error 0: an interval, borrowed as above, maybe without samples, and of
- * the first part alone where the host was booted in between and nobody waits;
+/* On the thread of the loop. error 0: an interval, borrowed as above, maybe without samples;
  * -ENODATA: nothing was recorded then, or all of it was deleted; -ENOTCONN: profd is away or
  * refuses, ask again later; another negative errno. */
 typedef void (*SourceDone)(void *userdata, int error, Interval *interval);

@@ -43,7 +43,7 @@ DEFINE_CLEANUP(ProfileBuilder *, profile_builder_free);
  * borrowed until the next call, or until the builder is freed. Nothing may have been read from it.
  */
 int profile_builder_begin(ProfileBuilder *builder, PdReader *reader);
-/* The difference of CLOCK_REALTIME from the clock of the first recording, modulo 2^64; 0: it is not
+/* The difference of CLOCK_REALTIME from the clock of this recording, modulo 2^64; 0: it is not
  * known. That of a stream is known when its first sample has come. */
 uint64_t profile_builder_real_offset(ProfileBuilder *builder);
 /* The span of this recording and of later ones that counts, instead of that of the filter, since

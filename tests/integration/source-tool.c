@@ -18,8 +18,9 @@
  * sample, and the number of samples of each series of one service.
  *
  *     source-tool SOCKET SECONDS INTERVALS [CACHE]
- *     source-tool SOCKET SECONDS 0 CACHE SINCE UNTIL [N]    a window alone, in as many parts as it
- * comes, or N windows of the same length; -N: the last one first
+ *     source-tool SOCKET SECONDS 0 CACHE SINCE UNTIL [N [urgent]]
+ *
+ * reads a window alone, or N windows of the same length; -N: the last one first.
  */
 
 enum { INTERVALS_MAX = 100000, TEXT_MAX = 4096 };
@@ -33,6 +34,7 @@ typedef struct Tool {
         uint64_t since_ns, until_ns;
     } intervals[INTERVALS_MAX];
     unsigned long n, n_read;
+    bool is_urgent;
     const char *problem;
 } Tool;
 
@@ -88,16 +90,14 @@ static void tool_on_window(void *userdata, int error, Interval *interval) {
         printf("error %" PRIu64 " %s\n", tool.intervals[tool.n_read].since_ns, strerror(-error));
     else
         tool_print("window", interval);
-    if (error == 0 && interval->until_ns < tool.intervals[tool.n_read].until_ns)
-        tool.intervals[tool.n_read].since_ns = interval->until_ns;
-    else
-        tool.n_read++;
+    tool.n_read++;
     tool_read_next();
 }
 
 static void tool_read_next(void) {
     const SourceWindow window = {.since_ns = tool.intervals[tool.n_read].since_ns,
-                                 .until_ns = tool.intervals[tool.n_read].until_ns};
+                                 .until_ns = tool.intervals[tool.n_read].until_ns,
+                                 .is_urgent = tool.is_urgent};
 
     if (tool.n_read == tool.n ||
         source_window(tool.source, &window, tool_on_window, NULL, &tool.job) < 0)
@@ -182,6 +182,7 @@ int main(int argc, char **argv) {
     if (r == 0)
         r = source_start(tool.source);
     if (argc > 6) {
+        tool.is_urgent = argc > 8;
         tool_add_windows(strtoull(argv[5], NULL, 10), strtoull(argv[6], NULL, 10),
                          argc > 7 ? strtol(argv[7], NULL, 10) : 1);
         tool_read_next();

@@ -113,8 +113,9 @@ struct ProfileBuilder {
     struct BuilderBuildIds *build_ids; /* of files, by name */
     uint64_t real_offset;              /* of the clock of the first recording */
     uint64_t time_shift;               /* to that clock, modulo 2^64 */
-    bool has_clock;  /* real_offset of the profile is that of the first recording */
-    bool has_totals; /* a tool wrote how many samples were lost in all */
+    bool has_clock;      /* real_offset of the profile is that of the first recording */
+    bool is_clock_known; /* time_shift is that of this recording */
+    bool has_totals;     /* a tool wrote how many samples were lost in all */
 
     FrameSlot *frame_slots;
     MappingSlot *mapping_slots;

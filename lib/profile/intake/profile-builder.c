@@ -9,6 +9,7 @@
 #include "perfdata/feature/environment.h"
 #include "perfdata/record/stream-mark.h"
 #include "profile/intake/builder-private.h"
+#include "util/clock.h"
 
 /*
  * Records come in by time: side-band changes the process table, and a sample is looked up in the
@@ -97,9 +98,12 @@ ProfileBuilder *profile_builder_free(ProfileBuilder *builder) {
 
 /* Times of later recordings are moved to the clock of the first one, where both are known. */
 static void profile_builder_set_clock(ProfileBuilder *builder, uint64_t real_offset) {
-    builder->time_shift = 0;
+    uint64_t shift = real_offset - builder->real_offset;
+
+    builder->is_clock_known = true;
     if (builder->has_clock) {
-        builder->time_shift = real_offset - builder->real_offset;
+        /* Two measurements of one clock are closer. */
+        builder->time_shift = MIN(shift, -shift) < NS_PER_MS ? 0 : shift;
         return;
     }
     builder->has_clock = true;
@@ -112,7 +116,6 @@ static int profile_builder_read_clock(ProfileBuilder *builder) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
-    builder->time_shift = 0;
     if (r == 0)
         r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_CLOCK_DATA);
     if (r == 0 && env->has[PD_FEATURE_CLOCK_DATA])
@@ -146,6 +149,8 @@ int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
         return r;
     profile_builder_end_recording(builder);
     builder->reader = reader;
+    builder->time_shift = 0;
+    builder->is_clock_known = false;
     r = process_table_new(NULL, &builder->table);
     if (r >= 0)
         r = builder_build_ids_read(builder);
@@ -155,9 +160,9 @@ int profile_builder_begin(ProfileBuilder *builder, PdReader *reader) {
 }
 
 uint64_t profile_builder_real_offset(ProfileBuilder *builder) {
-    if (!builder->has_clock)
+    if (!builder->is_clock_known)
         (void)profile_builder_read_clock(builder);
-    return builder->real_offset;
+    return builder->real_offset + builder->time_shift;
 }
 
 void profile_builder_set_window(ProfileBuilder *builder, uint64_t since_ns, uint64_t until_ns) {
@@ -186,7 +191,7 @@ int profile_builder_feed(ProfileBuilder *builder, const PdRecord *record, const 
     case PD_RECORD_LOST_SAMPLES:
         return builder_lost(builder, record, stamp);
     case PD_RECORD_EVENT_TYPE:
-        if (pd_stream_mark_read(record, &mark) && !builder->has_clock)
+        if (pd_stream_mark_read(record, &mark) && !builder->is_clock_known)
             profile_builder_set_clock(builder, mark.real_offset);
         return 0;
     case PD_RECORD_BUILD_ID:
