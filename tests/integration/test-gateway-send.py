@@ -79,9 +79,10 @@ def by_engine(profiles):
 
 
 def per_comm(counts):
+    """Names with other bytes, as tests beside this one have, are written in other ways by perf and to an engine."""
     found = collections.Counter()
     for (comm, _), count in counts.items():
-        found[comm] += count
+        found[comm if re.fullmatch(r"[ -~]+", comm) and "\\" not in comm else "other"] += count
     return found
 
 
