@@ -175,7 +175,7 @@ static int past_reading_join_older(PastReading *reading, const PastWindow *windo
 }
 
 static int past_reading_finish(PastReading *reading, const PastWindow *window, Interval **ret) {
-    uint64_t missing_ns;
+    uint64_t missing_ns, length_ns = window->until_ns - window->since_ns;
     Profile *profile;
     int r = interval_gaps_take(&reading->gaps, window->since_ns, window->until_ns, &missing_ns);
 
@@ -183,13 +183,13 @@ static int past_reading_finish(PastReading *reading, const PastWindow *window, I
         r = profile_builder_take(reading->builder, &profile);
     if (r < 0)
         return r;
-    if (profile->samples == 0 && missing_ns >= window->until_ns - window->since_ns) {
-        profile_free(profile);
-        return -ENODATA;
-    }
     /* Before it gets names the state of all processes is not needed any more. */
     if (window->until_ns >= reading->end_ns)
         past_reading_rest(reading);
+    if (profile->samples == 0 && missing_ns >= length_ns) {
+        profile_free(profile);
+        return -ENODATA;
+    }
     r = namer_make(reading->options.namer, profile, window->since_ns, window->until_ns, ret);
     if (r == 0)
         (*ret)->missing_ns = missing_ns;
@@ -216,8 +216,10 @@ static int past_reading_read(PastReading *reading, const PastWindow *window, uin
     if (r == 0)
         r = past_reading_feed(reading, window);
     if (r == 0 && window->until_ns < reading->end_ns &&
-        (reading->is_torn || reading->older_ns > window->since_ns))
+        (reading->is_torn || reading->older_ns > window->since_ns)) {
+        past_reading_rest(reading);
         return -ESTALE;
+    }
     if (r == 0)
         r = past_reading_join_older(reading, window);
     if (r < 0) {

@@ -236,6 +236,25 @@ def windows_in_order_of_time_share_a_stream_and_are_the_same_as_alone():
 
 
 @test
+def windows_over_a_clock_that_was_set_are_the_same_as_alone():
+    need_root()
+    with scratch() as path, spinning():
+        since = time.time_ns() - 3 * SECOND
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            time.sleep(3)
+            equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+        check(shift_clocks(path, -3 * SECOND) > 0, "no segment")
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            time.sleep(3)
+            until = time.time_ns() - SECOND // 2
+            (together, streams), (alone, n_alone) = (windows(daemon, path, since, until, n) for n in (12, -12))
+            samples = sum(counted_by_perf(since, until, daemon).values())
+    equal([line[:8] for line in together], [line[:8] for line in alone], "windows in order of time, and in the other order")
+    equal(sum(int(line[4]) for line in together if line[0] == "window"), samples, "samples of all windows")
+    check(streams < n_alone, f"{streams} streams, {n_alone} in the other order")
+
+
+@test
 def window_without_any_recording_has_no_data():
     empty = {line[1] for line in of("live") if line not in recorded()}
     for line in of("error"):
