@@ -156,6 +156,8 @@ static int listen_open_unix(Listen *listen, const char **ret_problem) {
     r = listen_socket_open_unix(path, &fd);
     if (r == -EADDRINUSE)
         *ret_problem = "Socket= of [Listen] is in use by another process.";
+    else if (r == -EEXIST)
+        *ret_problem = "The file at Socket= of [Listen] is no socket.";
     if (r < 0)
         return r;
     listen->socket = path;
