@@ -158,7 +158,7 @@ static int past_reading_feed(PastReading *reading, const PastWindow *window) {
     return r;
 }
 
-/* What earlier boots recorded of the window. */
+/* Adds what earlier boots recorded of the window. */
 static int past_reading_join_older(PastReading *reading, const PastWindow *window) {
     int r = 0;
 

@@ -9,7 +9,7 @@
 #include "util/clock.h"
 #include "util/macro.h"
 
-/* Where a socket may be made, what it replaces, and who may connect. */
+/* These tests check where a socket may be made, what it replaces, and who may connect. */
 
 static struct sockaddr_un address_of(const char *name) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
