@@ -115,20 +115,30 @@ static void gateway_check_rule_names(GatewayLoad *load, size_t i) {
         n = strcspn(word, " ,");
         memcpy(name, word, n);
         name[n] = '\0';
-        if (!gateway_config_send(load->config, name))
-            gateway_load_report(load, &load->rules[i], SECTION_RELABEL, "Sends",
-                                "There is no [Send %s] that [Relabel %s] could be for", name,
-                                load->config->rules[i].name);
+        if (gateway_config_send(load->config, name))
+            continue;
+        gateway_load_report(load, &load->rules[i], SECTION_RELABEL, "Sends",
+                            "There is no [Send %s] that [Relabel %s] could be for", name,
+                            load->config->rules[i].name);
+        load->rules[i].names_nobody = true;
     }
 }
 
 static bool gateway_check_rules_of(GatewayLoad *load, size_t i) {
     const SendConfig *send = &load->config->sends[i];
 
+    if (load->refused.path) {
+        gateway_load_report(load, &load->sends[i], SECTION_SEND, "Type",
+                            "[Send %s] is left out, because line %u of %s is not understood and "
+                            "may be of a rule that says what must not be sent",
+                            send->name, load->refused.line, load->refused.path);
+        return false;
+    }
     for (size_t k = 0; k < load->config->n_rules; k++) {
         const GatewayRule *rule = &load->config->rules[k];
+        bool is_for = gateway_rule_is_for(rule, send->name);
 
-        if (!load->rules[k].is_bad || !gateway_rule_is_for(rule, send->name))
+        if (is_for ? !load->rules[k].is_bad : !load->rules[k].names_nobody)
             continue;
         gateway_load_report(load, &load->sends[i], SECTION_SEND, "Type",
                             "[Send %s] is left out, because [Relabel %s] is not understood and may "

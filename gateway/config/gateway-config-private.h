@@ -22,7 +22,8 @@ typedef struct GatewayOrigin {
 /* The lines of one section: that of its last heading, and one for each row of the table. */
 typedef struct GatewayOrigins {
     GatewayOrigin heading, keys[GATEWAY_KEYS_MAX];
-    bool is_bad; /* a line of it was refused */
+    bool is_bad;       /* a line of it was refused */
+    bool names_nobody; /* a rule: it is for a destination that does not exist */
 } GatewayOrigins;
 
 /* The state of loading. */
@@ -32,6 +33,7 @@ typedef struct GatewayLoad {
     GatewayOrigins *whole; /* of [Gateway] and [Listen], which have no key in common */
     GatewayOrigins *sends; /* one for each destination, */
     GatewayOrigins *rules; /* and for each rule */
+    GatewayOrigin refused; /* the last line that is not understood and may be part of a rule */
 } GatewayLoad;
 
 /* Fills load->config from the files; returns the number of problems, including those of finding

@@ -107,6 +107,19 @@ static int gateway_enter_named(GatewayReader *reader, const char *section) {
     return 0;
 }
 
+static void gateway_on_refused(void *userdata, const ConfigPlace *place) {
+    GatewayReader *reader = userdata;
+
+    reader->load->refused = (GatewayOrigin){place->path, place->line};
+}
+
+/* Whatever is not surely a destination may be a rule whose heading has a mistake. */
+static void gateway_pass_over(GatewayReader *reader, const char *section) {
+    reader->passed_over = true;
+    if (!section || !gateway_name_of(section, SECTION_SEND))
+        gateway_on_refused(reader, reader->place);
+}
+
 static int gateway_on_section(void *userdata, const ConfigPlace *place, const char *section) {
     GatewayReader *reader = userdata;
     GatewayLoad *load = reader->load;
@@ -114,6 +127,7 @@ static int gateway_on_section(void *userdata, const ConfigPlace *place, const ch
 
     reader->place = place;
     reader->kind = NULL;
+    reader->passed_over = false;
     if (!section)
         report(reader, "This heading is not closed: " HEADINGS);
     else if (strcmp(section, SECTION_GATEWAY) == 0)
@@ -122,7 +136,8 @@ static int gateway_on_section(void *userdata, const ConfigPlace *place, const ch
         r = gateway_enter(reader, SECTION_LISTEN, load->config, load->whole);
     else
         r = gateway_enter_named(reader, section);
-    reader->passed_over = !reader->kind;
+    if (!reader->kind)
+        gateway_pass_over(reader, section);
     return r;
 }
 
@@ -186,6 +201,7 @@ static int gateway_read_file(GatewayLoad *load, const ConfigFile *file) {
     return config_text_read(&load->files, file,
                             &(ConfigReader){.on_section = gateway_on_section,
                                             .on_key = gateway_on_key,
+                                            .on_refused = gateway_on_refused,
                                             .userdata = &reader});
 }
 

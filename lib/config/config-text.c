@@ -46,10 +46,17 @@ static int config_text_on_key(void *userdata, const char *section _unused_, cons
     return 1;
 }
 
+#define config_text_refuse(walk, ...)                                                              \
+    (config_report_at(&(walk)->place, __VA_ARGS__), config_text_on_refused(walk))
+
+static void config_text_on_refused(TextWalk *walk) {
+    if (walk->reader->on_refused)
+        walk->reader->on_refused(walk->reader->userdata, &walk->place);
+}
+
 static void config_text_end_line(TextWalk *walk) {
     if (walk->waiting)
-        config_report_at(&walk->place,
-                         "This line is no heading, no comment and no key: write Key=value");
+        config_text_refuse(walk, "This line is no heading, no comment and no key: write Key=value");
     walk->waiting = false;
 }
 
@@ -68,14 +75,14 @@ static const char *config_text_take_line(TextWalk *walk, size_t *ret_n) {
     }
     *ret_n = 0;
     if (memchr(from, '\0', n)) {
-        config_report_at(&walk->place, "This line holds a NUL byte: a configuration is text");
+        config_text_refuse(walk, "This line holds a NUL byte: a configuration is text");
         return from;
     }
     for (; n > 0 && strchr(" \t", *from); from++, n--)
         ;
     if (n > CONFIG_LINE_MAX) {
-        config_report_at(&walk->place, "This line is too long: it may have %d characters at most",
-                         CONFIG_LINE_MAX);
+        config_text_refuse(walk, "This line is too long: it may have %d characters at most",
+                           CONFIG_LINE_MAX);
         return from;
     }
     *ret_n = n;

@@ -21,6 +21,9 @@ typedef struct ConfigReader {
     /* [section]; NULL: the heading is not closed. A negative errno ends the reading. */
     int (*on_section)(void *userdata, const ConfigPlace *place, const char *section);
     void (*on_key)(void *userdata, const ConfigPlace *place, const char *name, const char *value);
+    /* A line that neither of them gets, because it cannot be read; it was reported. NULL: ignored.
+     */
+    void (*on_refused)(void *userdata, const ConfigPlace *place);
     void *userdata;
 } ConfigReader;
 

@@ -55,6 +55,10 @@ static void on_key(void *userdata, const ConfigPlace *place, const char *name, c
     see(userdata, text, place->line);
 }
 
+static void on_refused(void *userdata, const ConfigPlace *place) {
+    see(userdata, "refused", place->line);
+}
+
 static void on_problem(void *userdata, const char *path, unsigned line, const char *problem) {
     CHECK_STREQ(path, "gateway.conf");
     see(userdata, problem[0] == 'T' ? "problem" : "", line);
@@ -63,7 +67,8 @@ static void on_problem(void *userdata, const char *path, unsigned line, const ch
 static int read_text(Seen *seen, const char *text) {
     ConfigFile file = {.path = (char *)"gateway.conf", .text = (char *)text, .size = strlen(text)};
     ConfigFiles files = {.on_problem = on_problem, .userdata = seen};
-    ConfigReader reader = {.on_section = on_section, .on_key = on_key, .userdata = seen};
+    ConfigReader reader = {
+        .on_section = on_section, .on_key = on_key, .on_refused = on_refused, .userdata = seen};
 
     return config_text_read(&files, &file, &reader);
 }
@@ -73,7 +78,7 @@ TEST(headings_and_keys_are_passed_with_their_line_numbers) {
 
     CHECK_OK(
         read_text(&seen, "# a comment\n[Gateway]\n  Rate=1M ; or so\n\n[Other\nA=b\nnonsense\n"));
-    CHECK_STREQ(seen.text, "2:Gateway;3:Rate=1M;5:?;6:A=b;7:problem;");
+    CHECK_STREQ(seen.text, "2:Gateway;3:Rate=1M;5:?;6:A=b;7:problem;7:refused;");
 }
 
 TEST(an_error_of_the_callback_ends_the_reading) {

@@ -143,11 +143,14 @@ TEST(there_is_a_limit_of_destinations_and_of_rules) {
     CHECK(text);
     for (unsigned i = 0; i <= GATEWAY_SENDS_MAX; i++)
         n += (size_t)sprintf(text + n, "[Send s%u]\nType=otlp\nURL=http://a\n", i);
-    for (unsigned i = 0; i <= GATEWAY_RULES_MAX; i++)
+    for (unsigned i = 0; i < GATEWAY_RULES_MAX; i++)
         n += (size_t)sprintf(text + n, "[Relabel r%u]\nTargetLabel=a\n", i);
-    CHECK_EQ(load(text, &config, &problems), 2);
+    CHECK_EQ(load(text, &config, &problems), 1);
     CHECK_EQ(config->n_sends, (size_t)GATEWAY_SENDS_MAX);
     CHECK_EQ(config->n_rules, (size_t)GATEWAY_RULES_MAX);
+    strcpy(text + n, "[Relabel more]\nTargetLabel=a\n");
+    CHECK_EQ(load(text, &config, &problems), 2 + GATEWAY_SENDS_MAX);
+    CHECK_EQ(config->n_sends, (size_t)0);
 }
 
 TEST(keys_that_do_not_go_together_are_reported) {
@@ -202,6 +205,7 @@ TEST(rules_stand_in_the_order_of_their_headings_and_apply_where_they_say) {
           gateway_rule_is_for(&config->rules[1], "b"));
     CHECK_EQ(load(SEND("a") "[Relabel z]\nTargetLabel=x\nSends=a,nobody\n", &config, &problems), 1);
     CHECK_EQ(problems.line, 6U);
+    CHECK_EQ(config->n_sends, (size_t)1);
 }
 
 TEST(a_destination_whose_rule_is_not_understood_is_left_out) {
@@ -218,6 +222,38 @@ TEST(a_destination_whose_rule_is_not_understood_is_left_out) {
     CHECK_EQ(load(SEND("a") "[Relabel typo]\nAction=drop\nSourceLabel=unit\n", &config, &problems),
              3);
     CHECK_EQ(config->n_sends, (size_t)0);
+}
+
+TEST(nothing_is_sent_while_a_line_that_may_be_of_a_rule_is_not_understood) {
+    static const char *const lines[] = {
+        "[Relabel no secrets]", "[Relabel]",  "[Relabel x",
+        "[Relable x]",          "Relabel x]", "[Relabel x]\nAction",
+    };
+
+    for (size_t i = 0; i <= ARRAY_SIZE(lines); i++) {
+        _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+        Problems problems;
+        char text[1024], regex[256] = "[Relabel x]\nAction=keep\nRegex=";
+
+        memset(regex + strlen(regex), 'x', 200);
+        snprintf(text, sizeof(text), SEND("a") SEND("b") "%s\n",
+                 i < ARRAY_SIZE(lines) ? lines[i] : regex);
+        CHECK_EQ(load(text, &config, &problems), 3);
+        CHECK_EQ(config->n_sends, (size_t)0);
+        CHECK(strstr(problems.last, "is left out, because line "));
+    }
+}
+
+TEST(a_rule_for_a_destination_that_does_not_exist_may_be_for_any_that_it_does_not_name) {
+    _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+    Problems problems;
+
+    CHECK_EQ(load(SEND("a") SEND("b") "[Relabel x]\nAction=drop\nSourceLabels=unit\nSends=a bee\n",
+                  &config, &problems),
+             2);
+    CHECK_EQ(config->n_sends, (size_t)1);
+    CHECK_STREQ(config->sends[0].name, "a");
+    CHECK_EQ(config->n_rules, (size_t)1);
 }
 
 TEST(a_reload_finds_what_changed_of_a_destination) {
