@@ -14,7 +14,8 @@
  */
 
 enum {
-    INFO_AT = 16, /* struct perf_bpil of perf: u32 info_len, u32 data_len, u64 arrays */
+    NAME_BYTES_MAX = 512, /* KSYM_NAME_LEN */
+    INFO_AT = 16,         /* struct perf_bpil of perf: u32 info_len, u32 data_len, u64 arrays */
     INFO_TYPE = 0,
     INFO_ID = 4,
     INFO_JITED_LEN = 16,
@@ -161,6 +162,8 @@ static void feature_bpf_put_function(const PdEnvironment *env, const PdBpfProg *
         name = (Bytes){.data = (const uint8_t *)p->name, .size = strlen(p->name)};
     else
         name = (Bytes){.data = (const uint8_t *)"F", .size = 1};
+    /* Many functions may share one name. */
+    name.size = MIN(name.size, (size_t)NAME_BYTES_MAX);
     if (name.size > 0)
         text_putc(out, '_');
     text_escape(out, name);

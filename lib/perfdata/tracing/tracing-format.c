@@ -2,6 +2,7 @@
 #include "perfdata/tracing/tracing-format.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,6 +196,10 @@ static int tracing_format_set_name(TracingFormat *format, Bytes system, Bytes na
 
     name = tracing_format_trim(name);
     if (format->name || name.size == 0 || system.size == 0)
+        return -EBADMSG;
+    /* Both are names of folders in tracefs. One long name for many formats would take much memory.
+     */
+    if (name.size > NAME_MAX || system.size > NAME_MAX)
         return -EBADMSG;
     p = malloc(system.size + name.size + 2);
     if (!p)

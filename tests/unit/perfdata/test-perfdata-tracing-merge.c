@@ -129,4 +129,20 @@ TEST(a_blob_truncated_before_the_end_of_its_last_format_is_refused) {
     }
 }
 
+TEST(a_system_with_a_name_that_no_folder_can_have_has_no_tracepoints) {
+    _cleanup_(make_done) Make a = {};
+    _cleanup_(pd_tracing_freep) PdTracing *tracing = NULL;
+    char name[512] = "";
+
+    put_head(&a, 2, "page");
+    memset(name, 'x', 255);
+    put_system(&a, name, exec_format, NULL);
+    memset(name, 'x', 256);
+    put_system(&a, name, fork_format, NULL);
+    put_tail(&a, "");
+    CHECK_OK(pd_tracing_new(buffer_bytes(&a.body), &tracing));
+    CHECK(pd_tracing_name(tracing, 17));
+    CHECK(!pd_tracing_name(tracing, 18));
+}
+
 TEST_MAIN()
