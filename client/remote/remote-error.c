@@ -97,8 +97,8 @@ static const struct {
 
 /* Members of profd-read may call these too; other restricted methods are for administrators. */
 static const char *const readers[] = {
-    "Describe", "GetMetrics", "GetStatus", "ListSegments", "ListSessions", "ListSnapshots",
-    "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",
+    "Describe", "Follow", "GetMetrics", "ListBinaries", "ListSegments", "ListSessions",
+    "ListSnapshots", "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",
 };
 /* clang-format on */
 

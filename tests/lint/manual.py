@@ -210,6 +210,15 @@ def the_page_names_no_unknown_command_or_option():
 
 
 @test
+def profctl_names_the_group_that_a_method_needs():
+    rights = dict(re.findall(r'\{ "(\w+)", +RIGHT_(\w+),', read("daemon/method/method.c")))
+    named = re.search(r"readers\[\] = \{(.*?)\};", read("client/remote/remote-error.c"), re.S).group(1)
+    check(len(rights) > 15, rights)
+    wrong = {method for method, right in rights.items() if right == "READ"} ^ set(re.findall(r'"(\w+)"', named))
+    none(sorted(f"{method}: another group is named than the one that may call it" for method in wrong if rights.get(method) != "ANYONE"))
+
+
+@test
 def the_pages_pass_mandoc():
     need("mandoc")
     pages = [str(path) for path in files(".1", ".5", ".7", ".8", below=("doc",))]
