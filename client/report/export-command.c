@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/report/picture-file.h"
 #include "export/export.h"
@@ -93,6 +94,11 @@ static bool export_streams(const void *settings, char **arguments) {
     return !s->picture.output || strcmp(s->picture.output, "-") == 0;
 }
 
+/* Lines of text on a terminal are shown with the name of the host before them. */
+static bool export_text_streams(const void *settings, char **arguments) {
+    return export_streams(settings, arguments) && !isatty(STDOUT_FILENO);
+}
+
 /* clang-format off */
 static const Option export_options[] = {
     PICTURE_OPTIONS(ExportSettings, picture)
@@ -119,8 +125,9 @@ static const Option export_options[] = {
         .streams = is_stream,                                                                      \
     }
 
-EXPORT_COMMAND(folded, "Write stacks as folded lines, the input of flame graph tools", NULL);
+EXPORT_COMMAND(folded, "Write stacks as folded lines, the input of flame graph tools",
+               export_text_streams);
 EXPORT_COMMAND(pprof, "Write a profile for pprof, Pyroscope, Parca and other readers of its format",
                export_streams);
-EXPORT_COMMAND(speedscope, "Write a profile for speedscope", NULL);
-EXPORT_COMMAND(firefox, "Write a profile for the Firefox Profiler", NULL);
+EXPORT_COMMAND(speedscope, "Write a profile for speedscope", export_text_streams);
+EXPORT_COMMAND(firefox, "Write a profile for the Firefox Profiler", export_text_streams);

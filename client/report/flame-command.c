@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/report/picture-file.h"
 #include "export/export.h"
@@ -106,7 +107,9 @@ static int flame_heat_run(Context *c, void *settings, char **arguments) {
 static bool flame_streams(const void *settings, char **arguments) {
     const FlameSettings *s = settings;
 
-    return s->picture.output && strcmp(s->picture.output, "-") == 0;
+    if (s->picture.output)
+        return strcmp(s->picture.output, "-") == 0;
+    return s->folded && !isatty(STDOUT_FILENO);
 }
 
 static void flame_settings_done(void *settings) {

@@ -288,6 +288,18 @@ def a_recording_is_passed_through_unchanged():
         check(done.stdout == noise, f"{len(done.stdout)} bytes came back, not {len(noise)}")
 
 
+@test
+def a_profile_is_passed_through_unchanged_except_as_lines_on_a_terminal():
+    with Hosts() as hosts:
+        source = os.path.join(hosts.folder, "in.data")
+        subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock", "-g", "-o", source, "sh", "-c", "for i in 1 2 3; do perf --version; done"],
+                       check=True, stdout=subprocess.DEVNULL)
+        for verb in ("folded",), ("speedscope",), ("firefox",), ("flamegraph", "--folded"):
+            there, here = hosts.run("-H", "fine", *verb, source), hosts.run(*verb, source)
+            equal((there.returncode, there.stdout), (0, here.stdout), verb)
+            check(here.stdout, f"{verb} wrote nothing")
+
+
 SSHD = """
 Port {port}
 ListenAddress 127.0.0.1
