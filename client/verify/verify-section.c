@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "client/file/archive-input.h"
 #include "client/verify/verify-state.h"
 #include "perfdata/feature/environment.h"
 
@@ -204,8 +205,14 @@ int verify_sections(const char *path, const PdReader *reader, Findings *findings
             return -errno;
         path = "data";
     }
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) < 0)
+    r = header->mode == PD_MODE_FILE ? archive_is(path) : 0;
+    if (r > 0)
+        r = archive_open_recording(path, &fd);
+    else if (r == 0 && (fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+        r = -errno;
+    if (r < 0)
+        return r;
+    if (fstat(fd, &st) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode))
         return 0;

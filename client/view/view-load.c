@@ -63,7 +63,7 @@ static int view_check(const ViewSettings *s, char **files) {
         return complain(STATUS_USAGE, "Standard input can be read once; give '-' once.");
     if (stdins > 0 && (s->last.set || s->since.set || s->until.set))
         return complain(STATUS_USAGE, "A window needs a file: standard input cannot be read twice; "
-                                      "cut it with 'profctl convert --time' before.");
+                                      "cut it with 'profctl convert --since' before.");
     if (view_ids_are_many(&s->selected.pids) || view_ids_are_many(&s->selected.tids))
         return complain(STATUS_USAGE, "More than %d processes or threads are given.", IDS_MAX);
     return STATUS_OK;

@@ -19,7 +19,7 @@ static int view_mismatch_scan_file(ViewWork *work, const char *path) {
     _cleanup_(pd_order_freep) PdOrder *order = NULL;
     PdRecord record;
     PdStamp stamp;
-    int r = pd_reader_open(path, NULL, &reader, NULL);
+    int r = recording_open(path, &reader) == STATUS_OK ? 0 : -EIO;
 
     if (r == 0)
         r = pd_order_new(reader, NULL, &order);
@@ -94,16 +94,18 @@ static void view_mismatch_put_window(Buffer *out, const ViewWork *work) {
         text_puts(out, ": ");
         coverage_describe(out, &work->view->coverage);
     } else if (s->last.set || s->since.set || s->until.set) {
-        text_puts(out, " and in the window");
+        text_puts(out, " in the window");
     }
 }
 
 static void view_mismatch_put(ViewWork *work, char **files, Buffer *out) {
     const PdReader *reader = work->follow ? follow_reader(work->follow) : work->reader;
     const PdEvents *events = pd_reader_events(reader);
-    bool can_scan = !*files || strcmp(*files, "-") != 0;
+    bool can_scan = true;
     int r = 0;
 
+    for (char **file = files; *file; file++)
+        can_scan &= strcmp(*file, "-") != 0;
     text_puts(out, "There are no samples");
     view_mismatch_put_place(out, work, files);
     if (!view_mismatch_has_event(work, events)) {
@@ -114,7 +116,7 @@ static void view_mismatch_put(ViewWork *work, char **files, Buffer *out) {
             r = view_mismatch_scan_live(work);
         for (; *files && r == 0; files++)
             r = view_mismatch_scan_file(work, *files);
-        if (!work->selector.any) {
+        if (r == 0 && !work->selector.any) {
             text_puts(out, " that ");
             selector_put_mismatch(&work->selector, out);
             return;

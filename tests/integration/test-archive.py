@@ -47,7 +47,7 @@ def scene():
         with open(path("hot.c"), "w", encoding="ascii") as f:
             f.write(SOURCE)
         run("cc", "-g", "-O1", "-Wl,--build-id", "-o", path("hot"), path("hot.c"))
-        run("perf", "record", "-q", "-N", "-F", "997", "-g", "-o", path("rec"), path("hot"))
+        run("perf", "record", "-q", "-N", "-k", "CLOCK_MONOTONIC", "-F", "997", "-g", "-o", path("rec"), path("hot"))
         _made["said"] = run(PROFCTL, "archive", path("rec"))
         run(PROFCTL, "archive", "--reduced", "-o", path("small.tar.gz"), path("rec"))
         os.unlink(path("hot"))
@@ -77,6 +77,10 @@ def other_verbs_read_the_recording_of_an_archive():
     lines = [[line for line in run(PROFCTL, "info", file)[0].splitlines()[1:] if not line.startswith("# captured on")]
              for file in (archive, path("rec"))]
     equal(lines[0], lines[1], "what info prints")
+    said = [run(PROFCTL, "verify", file)[0].replace(file, "") for file in (archive, path("rec"))]
+    equal(said[0], said[1], "what verify prints")
+    _, err = run(PROFCTL, "report", "--comm=hot", "--since=2000-01-01", "--until=2000-01-02", archive, status=5)
+    check("that match in the window" in err, err)
 
 
 @test
@@ -126,6 +130,13 @@ def perf_to_profile_writes_what_pprof_writes():
     _, err = run(program, "-i", path("rec"), "-o", path("out"), status=1)
     check("exists" in err, err)
     equal(run(program, "-i=" + path("rec"), "-o=" + path("out"), "-f"), ("", ""), "what is printed")
+    with open(path("rec"), "rb") as whole, open(path("unfinished"), "wb") as f:
+        f.write(whole.read()[:-200])
+    run(PROFCTL, "pprof", "-o", path("part"), path("unfinished"), status=8)
+    _, err = run(program, "-i", path("unfinished"), "-o", path("partial"))
+    check("unfinished" in err, "it does not say that it is partial")
+    with open(path("part"), "rb") as out, open(path("partial"), "rb") as same:
+        equal(out.read(), same.read(), "the profile of a part")
     _, err = run(program, "--help", status=2)
     check("perf_to_profile -i FILE -o OUT" in err, err)
 
