@@ -121,13 +121,14 @@ static void change_json(const Change *change, const ChangeList *list, uint64_t w
     _cleanup_(buffer_done) Buffer text = {};
 
     change_put(change, list, window_us, &text);
+    text_putc(&text, '\0');
     fields_bytes(f, list->by_unit ? "unit" : "comm", change->group);
     if (change->kind == CHANGE_FUNCTION)
         fields_bytes(f, "symbol", change->symbol);
     fields_str(f, "against", change->against == CHANGE_BEFORE ? "before" : "yesterday");
     change_json_figures(change, f);
     fields_double(f, "q", change->q);
-    fields_bytes(f, "text", buffer_bytes(&text));
+    fields_str(f, "text", buffer_error(&text) ? "" : (const char *)text.data);
 }
 
 static void change_list_print_json(Context *c, const View *now, const ChangeList *list) {
@@ -146,6 +147,7 @@ static void change_list_print_json(Context *c, const View *now, const ChangeList
     for (size_t i = fields_begin_list(&f, "changes"); fields_next(&f, i, list->n); i++)
         change_json(&list->items[i], list, now->until_us - now->since_us, &f);
     fields_end_object(&f);
+    text_putc(&c->out.buffer, '\n');
 }
 
 void change_list_print(Context *c, const View *now, const ChangeList *list) {

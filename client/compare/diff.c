@@ -298,6 +298,7 @@ static int diff_print_json(DiffWork *work) {
     for (size_t i = fields_begin_list(&f, "rows"); fields_next(&f, i, diff->n_rows); i++)
         diff_json_row(work, &f, &diff->rows[i]);
     fields_end_object(&f);
+    text_putc(&work->context->out.buffer, '\n');
     return STATUS_OK;
 }
 
