@@ -327,7 +327,7 @@ static int diff_print(DiffWork *work) {
     int r;
 
     if (work->settings->page) {
-        r = picture_check(&picture, &work->settings->picture);
+        r = picture_check(c, &picture, &work->settings->picture);
         return r != STATUS_OK ? r
                               : picture_write(c, &picture, &work->settings->picture, &work->after,
                                               diff_write_page, work);

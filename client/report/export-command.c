@@ -29,26 +29,6 @@ static int export_command_write(PictureSink sink, void *sink_arg, void *arg) {
     return work->format->write(&work->input, sink, sink_arg);
 }
 
-/* Keys of frames are in every export; of the labels a format can show some. */
-static int export_command_check_keys(const ExportFormat *format, const RowKeys *by) {
-    char keys[128] = "";
-    size_t n = 0;
-
-    if (row_keys_have_frame(by))
-        return complain(STATUS_USAGE,
-                        "%s shows files and functions anyway; --by is for the labels "
-                        "of samples.",
-                        format->name);
-    if (!(row_keys_labels(by) & ~format->keys))
-        return STATUS_OK;
-    for (unsigned key = 0; key < PROFILE_KEYS; key++)
-        if (format->keys & profile_key_bit(key) && n < sizeof(keys))
-            n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", n > 0 ? ", " : "",
-                                  row_key_name(key));
-    return complain(STATUS_USAGE, "%s cannot show all of these keys; it shows %s.", format->name,
-                    keys);
-}
-
 /* A time by the wall clock on the clock of the recording; 0: not known. */
 static uint64_t export_command_time_ns(const Profile *profile, uint64_t us) {
     return us > 0 && profile->real_known ? us * NS_PER_US - profile->real_offset : 0;
@@ -63,10 +43,10 @@ static int export_command_run(Context *c, void *settings, char **arguments) {
     _cleanup_(view_done) View view = {};
     ViewRequest request = {.keys = s->view.by.n > 0 ? 0 : format->default_keys,
                            .bucket_ns = format->bucket_ns};
-    int r, status = picture_check(&picture, &s->picture);
+    int r, status = picture_check(c, &picture, &s->picture);
 
     if (status == STATUS_OK)
-        status = export_command_check_keys(format, &s->view.by);
+        status = picture_check_keys(c, format->keys, &s->view.by);
     if (status != STATUS_OK)
         return status;
     status = view_load(c, &s->view, arguments, &request, &view);

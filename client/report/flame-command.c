@@ -60,6 +60,23 @@ static int flame_command_load(Context *c, const FlameSettings *s, char **argumen
     return status;
 }
 
+/* Commands are at the bottom, unless --by names others. */
+static unsigned flame_command_keys(const FlameSettings *s) {
+    return s->view.by.n > 0 ? 0 : profile_key_bit(PROFILE_COMM);
+}
+
+static int flame_command_check(const Context *c, const FlameSettings *s, const Picture *picture) {
+    unsigned keys = s->folded ? export_format_by_name("folded")->keys : PAGE_LABELS;
+    int status = picture_check(c, picture, &s->picture);
+
+    if (status == STATUS_OK && s->svg && s->folded)
+        return complain(STATUS_USAGE, "Give either --svg or --folded.");
+    if (status == STATUS_OK && s->folded && (s->icicle || s->by_address))
+        return complain(STATUS_USAGE, "--icicle and --by-address are for pictures; leave out "
+                                      "--folded.");
+    return status != STATUS_OK ? status : picture_check_keys(c, keys, &s->view.by);
+}
+
 static int flame_command_run(Context *c, void *settings, char **arguments) {
     const FlameSettings *s = settings;
     const Picture picture = {
@@ -70,13 +87,11 @@ static int flame_command_run(Context *c, void *settings, char **arguments) {
         .is_text = s->folded,
         .is_file_default = !s->folded,
     };
-    const ViewRequest request = {.keys = profile_key_bit(PROFILE_COMM)};
+    const ViewRequest request = {.keys = flame_command_keys(s)};
     FlameWork work = {.settings = s};
     _cleanup_(view_done) View view = {};
-    int r, status = picture_check(&picture, &s->picture);
+    int r, status = flame_command_check(c, s, &picture);
 
-    if (status == STATUS_OK && s->svg && s->folded)
-        status = complain(STATUS_USAGE, "Give either --svg or --folded.");
     if (status != STATUS_OK)
         return status;
     status = flame_command_load(c, s, arguments, &request, &view, &work.input);
@@ -93,7 +108,7 @@ static int flame_heat_run(Context *c, void *settings, char **arguments) {
                                  .bucket_ns = HEAT_BUCKET_NS};
     FlameWork work = {.settings = s};
     _cleanup_(view_done) View view = {};
-    int r, status = picture_check(&picture, &s->picture);
+    int r, status = flame_command_check(c, s, &picture);
 
     if (status != STATUS_OK)
         return status;
@@ -123,12 +138,14 @@ static const Option flame_options[] = {
     {0,   "icicle",     NULL, "Start with callers on top", option_flag, offsetof(FlameSettings, icicle)},
     {0,   "by-address", NULL, "Keep code of one function at different addresses apart", option_flag, offsetof(FlameSettings, by_address)},
     PICTURE_OPTIONS(FlameSettings, picture)
+    VIEW_BY_OPTIONS(FlameSettings, view)
     VIEW_OPTIONS(FlameSettings, view)
     {},
 };
 
 static const Option heat_options[] = {
     PICTURE_OPTIONS(FlameSettings, picture)
+    VIEW_BY_OPTIONS(FlameSettings, view)
     VIEW_OPTIONS(FlameSettings, view)
     {},
 };

@@ -19,7 +19,10 @@ static bool picture_to_stdout(const Picture *picture, const PictureOptions *opti
     return options->output ? strcmp(options->output, "-") == 0 : !picture->is_file_default;
 }
 
-int picture_check(const Picture *picture, const PictureOptions *options) {
+int picture_check(const Context *c, const Picture *picture, const PictureOptions *options) {
+    if (c->json != JSON_OFF)
+        return complain(STATUS_USAGE, "This has a format of its own, leave out --json; 'profctl "
+                                      "report --json' prints the same samples as rows.");
     if (picture_to_stdout(picture, options) && !picture->is_text && isatty(STDOUT_FILENO))
         return complain(STATUS_USAGE,
                         "This is not for a terminal; write it to a file with --output=%s%s, or "
@@ -28,6 +31,24 @@ int picture_check(const Picture *picture, const PictureOptions *options) {
     if (options->force && picture_to_stdout(picture, options))
         return complain(STATUS_USAGE, "--force is for --output=FILE.");
     return STATUS_OK;
+}
+
+int picture_check_keys(const Context *c, unsigned keys, const RowKeys *by) {
+    char words[128] = "";
+    size_t n = 0;
+
+    if (row_keys_have_frame(by))
+        return complain(STATUS_USAGE,
+                        "%s shows files and functions anyway; --by is for the labels of samples.",
+                        c->command);
+    if (!(row_keys_labels(by) & ~keys))
+        return STATUS_OK;
+    for (unsigned key = 0; key < PROFILE_KEYS; key++)
+        if (keys & profile_key_bit(key) && n < sizeof(words))
+            n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n > 0 ? ", " : "",
+                                  row_key_name(key));
+    return complain(STATUS_USAGE, "%s cannot show all of these keys; it shows %s.", c->command,
+                    words);
 }
 
 /* "flamegraph-web1-20261124-183000.html" in the current folder. */

@@ -26,8 +26,10 @@ typedef struct Picture {
 typedef int (*PictureSink)(const void *data, size_t size, void *arg);
 typedef int (*PictureWriter)(PictureSink sink, void *sink_arg, void *arg);
 
-/* Complains if a result of this kind cannot go where the options say; an ExitStatus. */
-int picture_check(const Picture *picture, const PictureOptions *options);
+/* Complains if a result of this kind cannot be what the options say; an ExitStatus. */
+int picture_check(const Context *c, const Picture *picture, const PictureOptions *options);
+/* Complains about a key that is no label, which all have, or none of `keys`; an ExitStatus. */
+int picture_check_keys(const Context *c, unsigned keys, const RowKeys *by);
 /* Writes what `write` hands to its sink. If it goes to a file, prints the path on stdout. */
 int picture_write(Context *c, const Picture *picture, const PictureOptions *options,
                   const View *view, PictureWriter write, void *arg);

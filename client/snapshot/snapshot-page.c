@@ -158,7 +158,7 @@ int snapshot_write_page(Context *c, const ViewSettings *settings, const char *pa
     const Picture picture = {.name = "snapshot", .suffix = ".html", .is_file_default = true};
     const PictureOptions options = {.output = path, .force = force};
     _cleanup_(snapshot_page_done) SnapshotPage page = {};
-    int r, status = picture_check(&picture, &options);
+    int r, status = picture_check(c, &picture, &options);
 
     if (status != STATUS_OK)
         return status;

@@ -6,6 +6,12 @@
 #include "profile/frame-names.h"
 #include "profile/profile.h"
 
+/* The keys of a profile that become boxes below its stacks. */
+enum {
+    PAGE_LABELS = 1U << PROFILE_UNIT | 1U << PROFILE_CONTAINER | 1U << PROFILE_CGROUP |
+                  1U << PROFILE_COMM | 1U << PROFILE_PID | 1U << PROFILE_TID | 1U << PROFILE_CPU
+};
+
 typedef int (*PageSink)(const void *data, size_t size, void *arg);
 
 typedef struct PageInput {

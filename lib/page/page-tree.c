@@ -95,7 +95,7 @@ static int page_walk_boxes(PageWalk *w) {
     return r;
 }
 
-/* The labels that become boxes, the outermost first. */
+/* The labels that become boxes, the outermost first: PAGE_LABELS. */
 /* clang-format off */
 static const struct {
     ProfileKey key;

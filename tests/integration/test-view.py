@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -185,6 +186,25 @@ def pages_are_files_of_their_own():
         check(re.fullmatch(r"flamegraph-[\w.-]+-\d{8}-\d{6}\.html", made) and os.path.exists(made), made)
     folded = ended(view("flamegraph", "--folded", *words), 0).stdout
     equal(folded, ended(view("folded", *words), 0).stdout, "folded")
+
+
+@test
+def pages_have_a_box_for_each_key():
+    words = window()
+    keys = "unit,container,cgroup,comm,pid,tid,cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        for command in ("flamegraph", "heatmap"):
+            path = os.path.join(folder, command)
+            ended(view(command, *words, "--by=" + keys, "-o", path), 0)
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+            for box in r'"thread \d+"', r'"process \d+"', r'"cpu \d+"', '"spin"', '"/':
+                check(re.search(box, text), f"{command} has no box {box}")
+            for refused, sentence in (("--by=symbol", "anyway"), ("--by=time", "it shows comm, pid, tid, cpu"), ("--json", "report --json")):
+                ended(view(command, *words, refused, "-o", path + "x"), 2, sentence)
+        ended(view("flamegraph", *words, "--folded", "--icicle"), 2, "leave out --folded")
+    folded = ended(view("flamegraph", "--folded", "--by=cpu", *words), 0).stdout
+    equal(folded, ended(view("folded", "--by=cpu", *words), 0).stdout, "folded")
 
 
 @test
