@@ -94,6 +94,7 @@ class Daemon:
         self.configure(config)
         with open(self.log_path, "ab") as log:
             self.log_begin = log.tell()
+            self.begin_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             self.process = subprocess.Popen(
                 [*prefix, *(with_groups(folder, groups, profd_user) if groups else []), PROFD, f"--store={self.store}",
                  f"--config={self.config_path}", *self.runtime(), *arguments],

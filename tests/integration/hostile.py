@@ -215,14 +215,15 @@ def state_of(pid):
         return None
 
 
-def cpu_seconds(pid):
-    """The CPU time of a process, its kernel part too; 0 when it is gone."""
+def cpu_seconds(pid, ended_children=False):
+    """The CPU time of a process or of its children that ended, the kernel part too; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
             words = f.read().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    first = 13 if ended_children else 11
+    return (int(words[first]) + int(words[first + 1])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_until(is_so, seconds, what):

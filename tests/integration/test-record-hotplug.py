@@ -56,13 +56,15 @@ def off_and_on():
 def a_cpu_that_comes_back_is_sampled_within_a_second():
     need_root()
     with scratch() as folder, cpu_comes_back(), spinning(), Daemon(folder, config=CONFIG) as daemon:
-        moments = []
+        mark, moments = daemon.mark(), []
         for _ in range(ROUNDS):
             time.sleep(1)
             moments.append(off_and_on())
             time.sleep(2.5)
         equal(daemon.stop(), 0, f"status ({daemon.log()[-500:]})")
-        check(f"CPU {CPU}" in daemon.log() or "CPUs" in daemon.log(), f"the log does not tell: {daemon.log()}")
+        for change in ("1 went", "1 came"):
+            told = re.findall(rf"CPUs came or went: {change}, (\d+) are sampled now", daemon.log(mark))
+            equal(told, [str(CPUS - (change == "1 went"))] * ROUNDS, f"CPUs that the log has behind '{change}': {daemon.log(mark)}")
         for name in ("default", "folder"):
             segments = daemon.segments(name)
             recording.check_clean(segments)

@@ -59,11 +59,12 @@ def a_default_session_without_any_event_records_its_default_event():
     for event in ("cycels", "nosuch:thing", "cycels,nosuch:thing,cpu-clock:q"):
         with scratch() as folder, Daemon(folder, config=session(Event=event)) as daemon:
             described = shown(daemon)
+            recorder = daemon.recorder()
             check(described["events"] in (["cpu-clock"], ["cycles"]), f"{event}: {described['events']}")
             equal(reasons(described).count("missingEvents"), 1, f"{event}: {reasons(described)}")
             check(event.split(",", maxsplit=1)[0] in described["missingEvents"][0], described["missingEvents"])
             wait_until(lambda d=daemon: shown(d)["samples"] > 0, 20, "samples")
-            equal(daemon.recorder(), daemon.recorder(), "the recorder")
+            equal(daemon.recorder(), recorder, "the recorder")
             equal(daemon.stop(), 0, "the status of profd")
             log = daemon.log()
             check(f"Event '{event.split(',', maxsplit=1)[0]}' " in log, f"{event}: no reason in {log}")
