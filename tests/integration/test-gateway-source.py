@@ -32,7 +32,7 @@ SECOND = 1_000_000_000
 
 
 class Run(Scene):
-    """One recording for all tests, with a restart of profd in the third interval."""
+    """One recording for all tests, with a restart of profd in the third interval, and no profd for a whole one."""
 
     config, groups = CONFIG, GROUPS
 
@@ -51,6 +51,7 @@ class Run(Scene):
             # As systemd restarts it; the keeper keeps nothing.
             cls.daemon.process.terminate()
             cls.daemon.process.wait()
+            time.sleep(2 * LENGTH_S)
             cls.daemon = enter(Daemon(cls.folder, config=CONFIG, groups=GROUPS))
             rest, problems = tool.communicate()
             timer.cancel()
@@ -257,6 +258,7 @@ def windows_over_a_clock_that_was_set_are_the_same_as_alone():
 @test
 def window_without_any_recording_has_no_data():
     empty = {line[1] for line in of("live") if line not in recorded()}
+    check(of("error"), f"no window was empty, of {of('live')}")
     for line in of("error"):
         equal(" ".join(line[2:]), "No data available")
         check(line[1] in empty, f"{line[1]} was recorded")
