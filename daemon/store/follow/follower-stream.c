@@ -243,8 +243,6 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     const Manifest *m = state->manifest;
     int r;
 
-    if (m->sensitive && !s->options->privileged)
-        return -EACCES;
     follower_stream_set_times(s, m);
     if (s->number > 0)
         follower_stream_put_break(s, state);
@@ -259,6 +257,8 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
         }
         return 1;
     }
+    if (m->sensitive && !s->options->privileged)
+        return -EACCES;
     if (m->covered && s->number > 0)
         follower_stream_put_watermark(
             s, MIN(m->coverage.from_ns, m->samples > 0 ? m->first_ns : UINT64_MAX));
