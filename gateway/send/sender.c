@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "send/state-file.h"
@@ -257,16 +258,32 @@ static void sender_miss(Sender *sender) {
     send_state_settle(&sender->state, sender->window);
 }
 
+static void sender_lose_window(Sender *sender, const char *sentence) {
+    sender_on_problem(
+        sender, &(DeliveryProblem){.verdict = SEND_REFUSED, .is_loss = true, .sentence = sentence});
+    sender_miss(sender);
+    sender_save(sender);
+}
+
+/* Of merged intervals perhaps only one is denied. */
+static void sender_on_denied(Sender *sender) {
+    if (sender->merge > 1)
+        sender->merge = 1;
+    else
+        sender_lose_window(sender, "profd recorded stacks of user memory for a while, which are "
+                                   "for administrators only");
+}
+
 /* A window that profd cannot give, though it is there, holds up the others for a moment only. */
 static void sender_on_unreadable(Sender *sender, int error) {
+    char sentence[128];
+
     sender->backlog_ns = clock_monotonic_ns() + SENDER_PROFD_AWAY_NS;
     if (error == -ENOTCONN || ++sender->unreadable < SENDER_UNREADABLE_MAX)
         return;
-    (void)log_limited(&sender->refused_rate, LOG_LEVEL_WARNING, error,
-                      "Failed to read what profd recorded, destination '%s' does not get it: %m",
-                      sender->config->name);
-    sender_miss(sender);
-    sender_save(sender);
+    (void)snprintf(sentence, sizeof(sentence), "what profd recorded cannot be read: %s",
+                   strerror(-error));
+    sender_lose_window(sender, sentence);
 }
 
 static void sender_on_window(void *userdata, int error, Interval *interval) {
@@ -285,7 +302,9 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
     if (error == -ENODATA) {
         sender_miss(sender);
         sender_save(sender);
-    } else
+    } else if (error == -EACCES)
+        sender_on_denied(sender);
+    else
         sender_on_unreadable(sender, error);
     sender_work(sender);
 }

@@ -13,6 +13,9 @@
  *
  * profd gives the newest boot of what it is asked for. A stream that meets a boot or a clock that
  * was set is given up, and its window is read alone; then what earlier boots recorded of it joins.
+ *
+ * profd denies what a sensitive session recorded, and a stream as a whole if one segment of it is
+ * sensitive. So its first window is then read alone as well.
  */
 
 enum { STACKS_MAX = 512 << 10, AHEAD_MAX = 64 };
@@ -164,7 +167,7 @@ static int past_reading_join_older(PastReading *reading, const PastWindow *windo
 
     while (r == 0 && reading->older_ns > window->since_ns) {
         r = past_reading_follow(reading, window, reading->older_ns);
-        if (r == -ENODATA) {
+        if (r == -ENODATA || r == -EACCES) {
             reading->older_ns = 0;
             return interval_gaps_add(&reading->gaps, &reading->older);
         }
@@ -206,7 +209,7 @@ bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) 
 }
 
 /* With the stream that goes on, or with one that is asked for up to end_ns. -ESTALE: the window has
- * to be read alone. */
+ * to be read alone; -EACCES: profd denies it, or one behind it. */
 static int past_reading_read(PastReading *reading, const PastWindow *window, uint64_t end_ns,
                              Interval **ret) {
     int r = 0;
@@ -224,7 +227,7 @@ static int past_reading_read(PastReading *reading, const PastWindow *window, uin
         r = past_reading_join_older(reading, window);
     if (r < 0) {
         past_reading_rest(reading);
-        return r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
+        return r == -ENODATA || r == -ENOMEM || r == -EACCES ? r : -ENOTCONN;
     }
     reading->at_ns = window->until_ns;
     r = past_reading_finish(reading, window, ret);
@@ -249,5 +252,9 @@ int past_reading_take(PastReading *reading, const PastWindow *window, Interval *
     /* profd may have been restarted since the last window. */
     if (r == -ENOTCONN && goes_on)
         r = past_reading_read(reading, window, past_reading_ahead(window), ret);
+    /* Where profd denies everything, this ends: the user gets a group, or the session changes. */
+    if (r == -EACCES)
+        r = source_link_may_follow(reading->options.link, reading->options.session) ? -ESTALE
+                                                                                    : -ENOTCONN;
     return r == -ESTALE ? past_reading_read(reading, window, window->until_ns, ret) : r;
 }

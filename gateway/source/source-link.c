@@ -125,6 +125,8 @@ static int source_link_failed(const SourceLink *link, int r, char ret_problem[SO
 /* The name of an error comes from the process that listens at the socket. */
 static int source_link_refused(const char *error, char ret_problem[SOURCE_PROBLEM_MAX]) {
     _cleanup_(buffer_done) Buffer shown = {};
+    bool is_denied = strcmp(error, "PermissionDenied") == 0 ||
+                     strcmp(error, "org.varlink.service.PermissionDenied") == 0;
 
     if (strcmp(error, "WindowUnavailable") == 0) {
         snprintf(ret_problem, SOURCE_PROBLEM_MAX, "profd has no recording of this time.");
@@ -135,15 +137,14 @@ static int source_link_refused(const char *error, char ret_problem[SOURCE_PROBLE
     if (strcmp(error, "NoSuchSession") == 0)
         snprintf(ret_problem, SOURCE_PROBLEM_MAX,
                  "profd has no session of this name; 'profctl list' shows the sessions.");
-    else if (strcmp(error, "PermissionDenied") == 0 ||
-             strcmp(error, "org.varlink.service.PermissionDenied") == 0)
+    else if (is_denied)
         snprintf(ret_problem, SOURCE_PROBLEM_MAX,
                  "profd refuses to be read: the user of the gateway has to be a member of "
                  "profd-read, and a sensitive session is for administrators alone.");
     else
         snprintf(ret_problem, SOURCE_PROBLEM_MAX, "profd refuses to be followed: %s.",
                  buffer_error(&shown) ? "no memory" : (const char *)shown.data);
-    return -EREMOTEIO;
+    return is_denied ? -EACCES : -EREMOTEIO;
 }
 
 int source_link_follow(SourceLink *link, Follow *follow, char ret_problem[SOURCE_PROBLEM_MAX]) {
@@ -159,6 +160,22 @@ int source_link_follow(SourceLink *link, Follow *follow, char ret_problem[SOURCE
         r = -ECANCELED;
     return r == -EREMOTEIO ? source_link_refused(error, ret_problem)
                            : source_link_failed(link, r, ret_problem);
+}
+
+bool source_link_may_follow(SourceLink *link, const char *session) {
+    _cleanup_(connection_freep) Connection *connection = NULL;
+    _cleanup_(follow_freep) Follow *follow = NULL;
+    Reply reply;
+    int r = follow_new(&(FollowOptions){.session = session}, &follow);
+
+    if (r == 0)
+        r = source_link_open(link, &connection);
+    if (r == 0)
+        r = connection_call(connection, "io.profd.Control.Follow", follow_parameters(follow),
+                            CALL_UPGRADE, LINK_TIMEOUT_NS);
+    if (r >= 0)
+        r = connection_receive(connection, LINK_TIMEOUT_NS, &reply);
+    return r >= 0 && !reply.error;
 }
 
 int source_link_ask_binaries(SourceLink *link, char **ret) {

@@ -29,8 +29,10 @@ void source_link_mend(SourceLink *link);
 int source_link_open(SourceLink *link, Connection **ret);
 /* follow_connect() over a new connection. Failures are described in ret_problem: -ENODATA: nothing
  * of the window was recorded; -EREMOTEIO, -ESTALE: it cannot continue; -ENOTCONN: profd is away;
- * -EACCES; -ECANCELED; -ENOMEM. */
+ * -EACCES: profd or its socket denies it; -ECANCELED; -ENOMEM. */
 int source_link_follow(SourceLink *link, Follow *follow, char ret_problem[SOURCE_PROBLEM_MAX]);
+/* Whether profd lets what the session (NULL: the default one) records now be followed. */
+bool source_link_may_follow(SourceLink *link, const char *session);
 /* The folder of the binaries that the running profd keeps, for the caller to free; NULL: it is not
  * known. */
 int source_link_ask_binaries(SourceLink *link, char **ret);

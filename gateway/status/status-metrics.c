@@ -103,7 +103,7 @@ static const StatusRow send_rows[] = {
     { "profd_gateway_destination_other_samples_total",      "counter", "Samples of series or stacks above a limit, sent as other",           status_row_other             },
     { "profd_gateway_destination_thinned_intervals_total",  "counter", "Intervals that Share= left out",                                    status_row_thinned           },
     { "profd_gateway_destination_expired_seconds_total",    "counter", "Time whose samples became too old for the engine before they were sent", status_row_expired     },
-    { "profd_gateway_destination_missing_seconds_total",    "counter", "Time of which profd had no samples any more",                      status_row_not_there         },
+    { "profd_gateway_destination_missing_seconds_total",    "counter", "Time of which profd had no samples any more, or gave none",        status_row_not_there         },
     { "profd_gateway_destination_repeated_requests_total",  "counter", "Requests that may have arrived twice",                             status_row_repeated          },
     { "profd_gateway_destination_retries_total",            "counter", "Requests that were tried again",                                   status_row_retries           },
 };

@@ -14,10 +14,10 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from between import Between  # noqa: E402
-from daemon import Daemon, other_boot, session  # noqa: E402
+from daemon import Daemon, look_anew, other_boot, session  # noqa: E402
 from scene import Scene  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import need_root, scratch, spinning  # noqa: E402
+from workload import need_root, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
 TOOL = build_path("tests", "integration", "source-tool")
@@ -253,6 +253,43 @@ def windows_over_a_clock_that_was_set_are_the_same_as_alone():
     equal([line[:8] for line in together], [line[:8] for line in alone], "windows in order of time, and in the other order")
     equal(sum(int(line[4]) for line in together if line[0] == "window"), samples, "samples of all windows")
     check(streams < n_alone, f"{streams} streams, {n_alone} in the other order")
+
+
+def use_user_memory(daemon, on):
+    daemon.configure(session(Event="cpu-clock", Frequency=199, CallGraph="dwarf") if on else CONFIG)
+    look_anew(daemon)
+    with Varlink(daemon.control(), timeout=LIMIT_S) as v:
+        wait_until(lambda: [s["sensitive"] for s in v.members("ListSessions", "session")] == [on], LIMIT_S, f"sensitive {on}")
+
+
+@test
+def window_with_user_memory_is_refused_alone():
+    need_root()
+    with scratch() as path, spinning():
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            since = time.time_ns()
+            time.sleep(2)
+            use_user_memory(daemon, True)
+            time.sleep(3)
+            use_user_memory(daemon, False)
+            time.sleep(2)
+            until = time.time_ns() - SECOND // 2
+            arguments = [*READER, TOOL, daemon.control(), "3600", "0", path, str(since), str(until), "14"]
+            done = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+            # Nobody but members of profd-read may: that ends, and nothing is given up for it.
+            others = ["setpriv", "--reuid=64399", "--regid=64399", "--clear-groups"]
+            denied = subprocess.run(others + arguments[len(READER):], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+            use_user_memory(daemon, True)
+            closed = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith(("window", "error"))]
+    kinds = [line[0] for line in lines]
+    equal(len(lines), 14, done.stdout)
+    refused = [" ".join(line[2:]) for line in lines if line[0] == "error"]
+    equal(set(refused), {"Permission denied"}, "windows that were refused")
+    check(kinds[0] == kinds[-1] == "window" and kinds.index("error") >= 2 and 4 <= len(refused) <= 10, f"windows are {kinds}")
+    for done in denied, closed:
+        equal({" ".join(line.split()[2:]) for line in done.stdout.splitlines() if line.startswith(("window", "error"))},
+              {"Transport endpoint is not connected"}, "windows while nothing may be read")
 
 
 @test

@@ -37,6 +37,7 @@ static struct {
     size_t n_answers, asked;
     bool hangs;
     int window_error;
+    uint64_t longest_window_ns; /* profd refuses longer ones; 0: none */
     size_t windows;
     size_t stop_at; /* requests that arrived */
     Arrived arrived[ARRIVED_MAX];
@@ -172,10 +173,15 @@ static inline int test_window(void *userdata) {
     SourceDone done = job->done;
     void *arg = job->userdata;
 
-    if (world.window_error == 0)
+    int error = world.window_error;
+
+    if (world.longest_window_ns > 0 &&
+        job->window.until_ns - job->window.since_ns > world.longest_window_ns)
+        error = -EACCES;
+    if (error == 0)
         interval = interval_of(job->window.since_ns, job->window.until_ns);
     (void)source_job_cancel(job);
-    done(arg, world.window_error, interval);
+    done(arg, error, interval);
     return 0;
 }
 

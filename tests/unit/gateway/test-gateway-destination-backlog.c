@@ -87,4 +87,38 @@ TEST(while_profd_is_away_the_backlog_waits) {
     scene_end(&scene);
 }
 
+TEST(window_that_profd_keeps_to_itself_is_missing_and_holds_up_nothing) {
+    Scene scene;
+
+    scene_begin(&scene);
+    world.window_error = -EACCES;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(world.windows, 3);
+    CHECK_EQ(status_of(&scene).missing_ns, 3 * INTERVAL);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    CHECK(strstr(status_of(&scene).last_error, "stacks of user memory"));
+    scene_end(&scene);
+}
+
+/* One part of a merged window is enough to refuse it as a whole. */
+TEST(merged_window_that_is_refused_is_read_again_by_intervals) {
+    static const TransportAnswer answers[] = {{.status = 429}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.answers = answers;
+    world.n_answers = 2;
+    world.longest_window_ns = INTERVAL;
+    offer(&scene, 0);
+    offer(&scene, 5);
+    for (unsigned i = 0; i < 100 && status_of(&scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+    CHECK(each_arrived_once(&scene, 6));
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    scene_end(&scene);
+}
+
 TEST_MAIN()
