@@ -125,11 +125,11 @@ static DiffSide compare_side(const View *view, uint32_t event) {
     DiffSide side = {.profile = p, .names = view->names, .event = event};
 
     if (view->until_us > 0 && p->real_known) {
-        side.from_ns = view->since_us * NS_PER_US - p->real_offset;
-        side.to_ns = view->until_us * NS_PER_US - p->real_offset;
+        side.window.from_ns = view->since_us * NS_PER_US;
+        side.window.to_ns = view->until_us * NS_PER_US;
     }
     if (view->coverage_known)
-        side.covered_ns = pd_coverage_recorded_ns(&view->coverage);
+        side.window.coverage = &view->coverage;
     return side;
 }
 

@@ -248,17 +248,28 @@ bool pd_coverage_is_whole(const PdCoverage *coverage) {
     return true;
 }
 
-uint64_t pd_coverage_recorded_ns(const PdCoverage *coverage) {
-    uint64_t missing_ns = 0, at = coverage->from_ns;
+/* The part of a span that lies in no gap; `on_any`: in no gap of all CPUs. */
+static uint64_t coverage_outside_gaps(const PdCoverage *coverage, uint64_t from_ns, uint64_t to_ns,
+                                      bool on_any) {
+    uint64_t missing_ns = 0, at = from_ns;
 
     for (size_t i = 0; i < coverage->n_gaps; i++) {
         const PdGap *gap = &coverage->gaps[i];
-        uint64_t from = MAX(gap->from_ns, at), to = MIN(gap->to_ns, coverage->to_ns);
+        uint64_t from = MAX(gap->from_ns, at), to = MIN(gap->to_ns, to_ns);
 
-        if (!pd_gap_counts(gap) || from >= to)
+        if (!pd_gap_counts(gap) || (on_any && gap->cpu != PD_ALL_CPUS) || from >= to)
             continue;
         missing_ns += to - from;
         at = to;
     }
-    return coverage->to_ns - coverage->from_ns - missing_ns;
+    return to_ns - from_ns - missing_ns;
+}
+
+uint64_t pd_coverage_recorded_ns(const PdCoverage *coverage) {
+    return coverage_outside_gaps(coverage, coverage->from_ns, coverage->to_ns, false);
+}
+
+uint64_t pd_coverage_recorded_on_any_ns(const PdCoverage *coverage, uint64_t from_ns,
+                                        uint64_t to_ns) {
+    return coverage_outside_gaps(coverage, from_ns, to_ns, true);
 }

@@ -76,8 +76,11 @@ bool pd_coverage_has_cpu(const PdCoverage *coverage, uint32_t cpu);
 bool pd_gap_counts(const PdGap *gap);
 /* Whether all of from_ns to to_ns was recorded on each online CPU. */
 bool pd_coverage_is_whole(const PdCoverage *coverage);
-/* How much of the span was recorded. */
+/* How much of the span was recorded on each CPU. */
 uint64_t pd_coverage_recorded_ns(const PdCoverage *coverage);
+/* How much of a part of it was recorded on any CPU: a gap of one CPU is none of the others. */
+uint64_t pd_coverage_recorded_on_any_ns(const PdCoverage *coverage, uint64_t from_ns,
+                                        uint64_t to_ns);
 
 /* A word for JSON ("notStarted"), and a text for people in parentheses. */
 const char *pd_gap_reason_name(PdGapReason reason);

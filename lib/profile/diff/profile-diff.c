@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "profile/diff/diff-span.h"
 #include "profile/diff/significance.h"
 #include "util/array.h"
 
@@ -135,8 +134,7 @@ static int profile_diff_take_side(DiffPass *pass, unsigned side) {
 
     assert(keys.n < ROW_KEYS);
     keys.items[keys.n++] = PROFILE_TIME;
-    diff_spans_make(from->profile, from->from_ns, from->to_ns, from->covered_ns,
-                    &pass->spans[side]);
+    diff_spans_make(from->profile, &from->window, &pass->spans[side]);
     r = row_table_new(from->profile, from->names, &keys, from->event, &table);
     return r < 0 ? r : profile_diff_take_rows(pass, side, table);
 }

@@ -7,15 +7,14 @@
  * show how much their counts vary anyway, so that noise is not reported as a change.
  */
 
+#include "profile/diff/diff-span.h"
 #include "profile/row/profile-row.h"
 
 typedef struct DiffSide {
     const Profile *profile;
     const FrameNames *names; /* NULL where the keys need none */
     uint32_t event;          /* PROFILE_NONE: all */
-    /* The window, in the profile's time; 0, 0: from the first sample to the last. */
-    uint64_t from_ns, to_ns;
-    uint64_t covered_ns; /* how much of it was recorded; 0: all */
+    DiffWindow window;
 } DiffSide;
 
 typedef struct DiffOptions {

@@ -49,6 +49,8 @@ TEST(adjacent_gaps_of_one_reason_and_cpu_are_merged) {
     CHECK(is_gap(&c.gaps[0], 5, 10, 3, PD_GAP_PAUSED));
     CHECK(is_gap(&c.gaps[2], 40, 50, PD_ALL_CPUS, PD_GAP_STOPPED));
     CHECK_EQ(pd_coverage_recorded_ns(&c), (100 - 5 - 40) * S);
+    CHECK_EQ(pd_coverage_recorded_on_any_ns(&c, 0, 100 * S), (100 - 40) * S);
+    CHECK_EQ(pd_coverage_recorded_on_any_ns(&c, 45 * S, 60 * S), 10 * S);
 }
 
 TEST(an_open_gap_is_closed_by_the_next_of_its_kind) {
