@@ -40,7 +40,7 @@ static Pace reach_pace_of(const Folder *folder) {
 
 /* How long the session keeps its segments if there is enough space; infinite: for ever. */
 static double reach_asked_ns(const Store *store, const Folder *folder, const Pace *pace) {
-    uint64_t age_ns = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns;
+    uint64_t age_ns = store_retention_ns(store, folder);
     double asked = age_ns > 0 ? (double)age_ns : INFINITY;
 
     return folder->max_segments > 0 ? fmin(asked, folder->max_segments * pace->segment_ns) : asked;

@@ -189,8 +189,7 @@ static int retention_age_of(const Store *store, const Entry *entry, const ClockA
 
 static bool retention_is_expired(const Store *store, const Folder *folder, const Entry *entry,
                                  const ClockAnchor *now, bool synchronised) {
-    uint64_t limit = folder->max_retention_ns ? folder->max_retention_ns : store->max_retention_ns,
-             age;
+    uint64_t limit = store_retention_ns(store, folder), age;
 
     if (limit == 0 || !synchronised)
         return false;

@@ -111,6 +111,13 @@ struct Store {
     unsigned n_abandoned; /* writers that hang in the kernel and still use this struct */
 };
 
+/* How old a segment of the session may be; 0: no limit. */
+static inline uint64_t store_retention_ns(const Store *store, const Folder *folder) {
+    return folder->max_retention_ns && store->max_retention_ns
+               ? MIN(folder->max_retention_ns, store->max_retention_ns)
+               : folder->max_retention_ns + store->max_retention_ns;
+}
+
 /* In store-open.c: */
 int store_take_lock(Store *store, int root, int *ret_fd);
 /* Opens the folder again if it was deleted or moved. */

@@ -331,6 +331,24 @@ TEST(limits_of_a_session_apply_only_to_it) {
     CHECK_EQ(count_names(&place, "default", ".perf.data", NULL), 5);
 }
 
+TEST(a_session_keeps_its_segments_no_longer_than_the_store) {
+    const char *expected;
+
+    FAKED(place);
+    CHECK_OK(config_set(place.config, "Session less", "MaxRetentionSec", "3d", &expected));
+    CHECK_OK(config_set(place.config, "Session more", "MaxRetentionSec", "30d", &expected));
+    for (unsigned i = 0; i < 10; i++) {
+        ClockAnchor end = at(fake_clock.real_ns - (10 - i) * DAY - NS, 1);
+
+        CHECK_OK(fake_segment(&place, "less", i + 1, 4096, "another", end, true));
+        CHECK_OK(fake_segment(&place, "more", i + 1, 4096, "another", end, true));
+    }
+    CHECK_OK(open_faked(&place));
+    CHECK_OK(store_vacuum(place.store));
+    CHECK_EQ(count_names(&place, "less", ".perf.data", NULL), 2);
+    CHECK_EQ(count_names(&place, "more", ".perf.data", NULL), 6);
+}
+
 TEST(open_segments_and_snapshots_are_never_deleted) {
     FAKED(place);
     CHECK_OK(fake_segment(&place, "default", 1, MIB, "another", at(YEAR, 1), true));
