@@ -127,7 +127,7 @@ class Command:
 
     @property
     def choices(self):
-        words = self.arguments.split("|")
+        words = [re.sub(r" .*", "", part) for part in self.arguments.split("|")]
         return words if len(words) > 1 and all(WORD.fullmatch(word) for word in words) else []
 
     @property

@@ -14,7 +14,7 @@
 #include "util/file.h"
 
 /*
- * `profctl gateway`: the state of the gateway from the file that it writes once an interval, so
+ * `profctl gateway`: the state of the gateway from the file that it writes every few seconds, so
  * that no connection is needed, and a test of a destination, which profd-gateway itself makes. A
  * file that is old, or of a process that is gone, is shown as such and sets the exit status.
  */
@@ -158,14 +158,14 @@ static const Option gateway_options[] = {
 
 const Command command_gateway = {
     .name = "gateway",
-    .arguments = "status|test [NAME]",
+    .arguments = "status|test NAME",
     .n_min = 1,
     .n_max = 2,
     .summary = "Show how far profd-gateway has sent what, or test one of its destinations",
     .notes =
         "'status' shows for each destination what was sent, what waits in the store of profd, "
         "what\nwas refused, the last error and what helps. 'test NAME' sends a profile of three "
-        "samples to\n[Send NAME] and asks the engine for it.",
+        "stacks to\n[Send NAME] and asks the engine for it.",
     .options = gateway_options,
     .settings_size = sizeof(GatewaySettings),
     .run = gateway_run,
