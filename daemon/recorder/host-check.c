@@ -10,9 +10,9 @@
 #include "util/log.h"
 
 /*
- * Maps each message of capture/check.h to the line of its key. profd --check-config opens events
- * with the rights of the user who runs it; a refusal says nothing about the rights of the service,
- * so it counts as not checked.
+ * Maps each message of capture/plan/check.h to the line of its key. profd --check-config opens
+ * events with the rights of the user who runs it; a refusal says nothing about the rights of the
+ * service, so it counts as not checked.
  */
 
 enum { PROBLEM_MAX = 2048 };
