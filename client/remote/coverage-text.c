@@ -12,7 +12,8 @@
 
 /*
  * One sentence about what was recorded of a window: first how much, then each missing span with its
- * reason. Times of today have no date.
+ * reason. What one CPU missed is named, and no time that the others missed too. Times of today have
+ * no date.
  */
 
 enum { GAPS_SHOWN = 8 };
@@ -95,14 +96,19 @@ static void coverage_text_put_part(Buffer *out, uint64_t recorded_us, uint64_t s
 }
 
 void coverage_describe(Buffer *out, const PdCoverage *coverage) {
-    uint64_t span_ns = coverage->to_ns - coverage->from_ns;
+    uint64_t span_ns = coverage->to_ns - coverage->from_ns,
+             recorded_ns =
+                 pd_coverage_recorded_on_any_ns(coverage, coverage->from_ns, coverage->to_ns);
 
     if (pd_coverage_is_whole(coverage)) {
         text_puts(out, "no gaps");
         return;
     }
-    coverage_text_put_part(out, pd_coverage_recorded_ns(coverage) / NS_PER_US, span_ns / NS_PER_US);
-    text_puts(out, ", not recorded ");
+    if (recorded_ns < span_ns) {
+        coverage_text_put_part(out, recorded_ns / NS_PER_US, span_ns / NS_PER_US);
+        text_puts(out, ", ");
+    }
+    text_puts(out, "not recorded ");
     (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
 }
 

@@ -47,13 +47,24 @@ TEST(a_gap_is_named_with_its_times_and_its_reason) {
 TEST(a_gap_below_two_seconds_has_milliseconds) {
     const PdGap gap = {.from_ns = 10 * SEC + 312 * MS,
                        .to_ns = 10 * SEC + 342 * MS,
-                       .cpu = 1,
+                       .cpu = PD_ALL_CPUS,
                        .reason = PD_GAP_RELOADED};
 
-    CHECK_STREQ(
-        describe(60 * SEC, &gap, 1),
-        "all but 30 ms of 1 min, not recorded 2001-09-09 02:00:10.312 to 02:00:10.342 on CPU "
-        "1 (configuration reloaded)");
+    CHECK_STREQ(describe(60 * SEC, &gap, 1),
+                "all but 30 ms of 1 min, not recorded 2001-09-09 02:00:10.312 to 02:00:10.342 "
+                "(configuration reloaded)");
+}
+
+TEST(a_gap_of_one_cpu_is_not_taken_off_the_time) {
+    const PdGap gaps[] = {
+        {.from_ns = 10 * SEC, .to_ns = 40 * SEC, .cpu = 1, .reason = PD_GAP_LOST},
+        {.from_ns = 45 * SEC, .to_ns = 50 * SEC, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED}};
+
+    CHECK_STREQ(describe(60 * SEC, gaps, 1),
+                "not recorded 2001-09-09 02:00:10 to 02:00:40 on CPU 1 (samples lost)");
+    CHECK_STREQ(describe(60 * SEC, gaps, 2),
+                "55 s of 1 min, not recorded 2001-09-09 02:00:10 to 02:00:40 on CPU 1 (samples "
+                "lost), 2001-09-09 02:00:45 to 02:00:50 (paused)");
 }
 
 TEST_MAIN()
