@@ -75,10 +75,12 @@ static int changed_load(Changed *changed, char **files) {
     return status;
 }
 
+/* Whether there are samples of the event to compare with. */
 static bool changed_has_samples(const Changed *changed, unsigned side) {
-    const Profile *profile = changed->sides[side].profile;
+    const View *view = &changed->sides[side];
 
-    return profile && profile->samples > 0;
+    return view->profile &&
+           compare_event(&changed->sides[CHANGE_NOW], view, changed->event) != PROFILE_NONE;
 }
 
 static bool changed_knows_units(const Profile *profile) {
@@ -215,12 +217,12 @@ static int changed_find_all(Changed *changed, char **files) {
     const View *now = &changed->sides[CHANGE_NOW];
     int r, status = changed_load(changed, files);
 
-    if (!now->profile || !changed->sides[CHANGE_BEFORE].profile)
+    if (!now->profile || (status != STATUS_OK && status != STATUS_PARTIAL))
         return status;
+    changed->event = picture_event(changed->context, now);
     if (!changed_has_samples(changed, CHANGE_BEFORE) &&
         !changed_has_samples(changed, CHANGE_YESTERDAY))
         return STATUS_NOT_FOUND;
-    changed->event = picture_event(changed->context, now);
     changed->has_units = changed_knows_units(now->profile);
     r = changed_compare(changed);
     if (r == STATUS_OK)
@@ -250,8 +252,9 @@ static int changed_run(Context *c, void *settings, char **arguments) {
     if (changed.list.unit)
         change_list_print(c, &changed.sides[CHANGE_NOW], &changed.list);
     else if (status == STATUS_NOT_FOUND && changed.sides[CHANGE_NOW].profile)
-        return complain(STATUS_NOT_FOUND, "Nothing was recorded before this window, so there is "
-                                          "nothing to compare it with; a shorter --last may help.");
+        return complain(STATUS_NOT_FOUND,
+                        "No samples of the same event were recorded before this window, so there "
+                        "is nothing to compare it with; a shorter --last may help.");
     return status;
 }
 

@@ -100,15 +100,12 @@ int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
 }
 
 uint32_t compare_event(const View *view, const View *other, uint32_t event) {
-    Bytes name;
+    Bytes name = view_event_name(view, event);
 
-    if (event == PROFILE_NONE)
-        return PROFILE_NONE;
-    name = view_event_name(view, event);
     for (uint32_t i = 0; i < other->profile->n_events; i++) {
         Bytes found = view_event_name(other, i);
 
-        if (found.size == name.size && memcmp(found.data, name.data, name.size) == 0)
+        if (other->profile->events[i].samples > 0 && bytes_equal(found, name))
             return i;
     }
     return PROFILE_NONE;
@@ -135,12 +132,9 @@ static DiffSide compare_side(const View *view, uint32_t event) {
 
 int compare_views(const View *before, const View *after, uint32_t event, const DiffOptions *options,
                   ProfileDiff **ret) {
-    uint32_t same = compare_event(after, before, event);
-    DiffSide a = compare_side(before, same), b = compare_side(after, event);
+    DiffSide a = compare_side(before, compare_event(after, before, event)),
+             b = compare_side(after, event);
 
-    /* An event without a sample there is none that is counted. */
-    if (same == PROFILE_NONE && event != PROFILE_NONE)
-        a.event = (uint32_t)before->profile->n_events;
     return profile_diff_new(&a, &b, options, ret);
 }
 

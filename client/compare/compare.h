@@ -29,13 +29,13 @@ int compare_load_earlier(Context *c, const ViewSettings *settings, char **files,
                          const ViewRequest *request, const View *after, uint64_t shift_us,
                          View *ret);
 
-/* The number of the event in the other view; PROFILE_NONE: it has no such event. */
+/* The number of the event in the other view; PROFILE_NONE: it has no samples of such an event. */
 uint32_t compare_event(const View *view, const View *other, uint32_t event);
 
 /* How spans of time are kept apart in a window of this length; 0: it is not known. */
 uint64_t compare_bucket_ns(uint64_t window_us);
 
-/* Compares one event of `after`. 0 or -ENOMEM. */
+/* Compares one event of `after`, which `before` has. 0 or -ENOMEM. */
 int compare_views(const View *before, const View *after, uint32_t event, const DiffOptions *options,
                   ProfileDiff **ret);
 

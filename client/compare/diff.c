@@ -338,6 +338,22 @@ static int diff_print(DiffWork *work) {
     return c->json != JSON_OFF ? diff_print_json(work) : diff_print_text(work);
 }
 
+/* The sides have no event in common, or --event chooses it. */
+static int diff_complain_event(const DiffWork *work) {
+    _cleanup_(buffer_done) Buffer after = {}, before = {};
+
+    text_escape(&after, view_event_name(&work->after, work->event));
+    text_escape(&before, view_event_name(&work->before, work->before.event));
+    text_putc(&after, '\0');
+    text_putc(&before, '\0');
+    if (buffer_error(&after) || buffer_error(&before))
+        return compare_no_memory();
+    return complain(STATUS_NOT_FOUND,
+                    "There is nothing to compare with: the samples are of %s, and those before are "
+                    "of %s; --event chooses an event that both have.",
+                    (const char *)after.data, (const char *)before.data);
+}
+
 static int diff_run(Context *c, void *settings, char **arguments) {
     const DiffSettings *s = settings;
     _cleanup_(diff_work_done) DiffWork work = {.context = c, .settings = s};
@@ -351,6 +367,8 @@ static int diff_run(Context *c, void *settings, char **arguments) {
     if (work.before.profile->samples == 0)
         return complain(STATUS_NOT_FOUND, "There are no samples in the window to compare with.");
     work.event = picture_event(c, &work.after);
+    if (compare_event(&work.after, &work.before, work.event) == PROFILE_NONE)
+        return diff_complain_event(&work);
     r = diff_print(&work);
     return r != STATUS_OK ? r : status;
 }

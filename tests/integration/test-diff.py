@@ -21,12 +21,12 @@ CLOCK_DATA = 29
 SPIN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: sum(range(1000))"
 
 
-def record(name, script):
+def record(name, script, event="cpu-clock"):
     need_root()
     path = os.path.join(FOLDER.name, name)
     try:
-        done = subprocess.run(["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-F", "997", "-g", "-e", "cpu-clock", "-o", path, "--",
-                               "sh", "-c", script], capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(["perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "-F", "997", "-g", "-e", event, "-o", path, "--", "sh",
+                               "-c", script], capture_output=True, text=True, check=False, timeout=120)
     except FileNotFoundError:
         skip("perf is not installed")
     check(done.returncode == 0, done.stderr)
@@ -142,6 +142,16 @@ def recordings_of_yesterday_and_today_are_compared():
         equal(perl["samplesBefore"], 0)
         check(perl["significant"], perl)
         check(done["before"]["samples"] > 100 and done["after"]["samples"] > 100, done["before"])
+
+
+@test
+def different_events_are_not_compared():
+    other = record("other.data", f"exec {sys.executable} -c '{SPIN.format(1)}'", "task-clock")
+    for words in ((), ("--rate",), ("--flamegraph", "--output=" + os.path.join(FOLDER.name, "none.html"))):
+        done = ended(profctl("diff", *words, alone(), other), 5, "samples are of task-clock.* before are of cpu-clock")
+        equal(done.stdout, "", "output")
+    check(not os.path.exists(os.path.join(FOLDER.name, "none.html")), "a page of different units")
+    ended(profctl("changed", "--last=5s", moved(alone(), 1), other), 5, "No samples of the same event")
 
 
 @test
