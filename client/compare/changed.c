@@ -64,9 +64,9 @@ static int changed_load(Changed *changed, char **files) {
         return status;
     r = compare_load_earlier(changed->context, s, files, &request, now, 0,
                              &changed->sides[CHANGE_BEFORE]);
-    if (!changed->sides[CHANGE_BEFORE].profile)
+    if (!changed->sides[CHANGE_BEFORE].profile && r != STATUS_NOT_FOUND)
         return r;
-    if (r != STATUS_OK)
+    if (r == STATUS_PARTIAL)
         status = r;
     /* Yesterday may have been deleted already, so its absence is no failure. */
     if (now->since_us > DAY_US)

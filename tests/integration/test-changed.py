@@ -43,6 +43,7 @@ def live_windows_are_compared_with_those_of_yesterday():
         # The second profd begins a little after the time of day at which the first one did.
         shift = {"LD_PRELOAD": SHIFT, "CLOCK_SHIFT_S": str(DAY_S - int(time.time() - began) + 2)}
         env = environment(HOME=folder, **shift)
+        start = time.time() + int(shift["CLOCK_SHIFT_S"])
         with Daemon(folder, config=CONFIG, prefix=other_boot(folder), env=env) as daemon, working("old", "new"):
             time.sleep(2 * WINDOW_S + 2)
             late = time.time() + int(shift["CLOCK_SHIFT_S"]) - began - DAY_S
@@ -62,6 +63,13 @@ def live_windows_are_compared_with_those_of_yesterday():
             check(found and found[0]["yesterday"] == 0 and found[0]["now"] > 0, done)
             text = profctl("changed", *options, socket=daemon.control(), env=env).stdout
             check("deploy_new_work" in text and "yesterday" in text, text)
+            # Right before this window no profd ran.
+            options[0] = f"--since=@{start:.6f}"
+            done = profctl("changed", "--json=short", f"--until=@{start + 2 * WINDOW_S:.6f}", *options, socket=daemon.control(), env=env)
+            done = as_json(done, "changed", status=8)
+            check("before" not in done["all"] and done["all"]["yesterday"] > 0, done)
+            found = [change for change in done["changes"] if change.get("symbol") == "deploy_new_work"]
+            check(found and found[0]["against"] == "yesterday", done)
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
