@@ -148,9 +148,14 @@ static int snapshot_page_load(Context *c, const ViewSettings *settings, Snapshot
     if (!page->view.profile)
         return status;
     r = changed_sentences(c, settings, no_files, &page->changes);
-    if (page->changes.size == 0 && r == STATUS_NOT_FOUND)
-        buffer_append(&page->changes, "Nothing was recorded before this window to compare it with.",
-                      sizeof("Nothing was recorded before this window to compare it with."));
+    if (page->changes.size == 0) {
+        text_puts(&page->changes,
+                  r == STATUS_NOT_FOUND
+                      ? "No samples of the same event were recorded before this window, so there "
+                        "is nothing to compare it with."
+                      : "What changed is not known: the comparison with the time before failed.");
+        text_putc(&page->changes, '\0');
+    }
     return status != STATUS_OK || r == STATUS_NOT_FOUND ? status : r;
 }
 

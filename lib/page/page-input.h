@@ -38,6 +38,6 @@ typedef struct PageIncident {
     PageInput input; /* with PROFILE_TIME, PROFILE_COMM and PROFILE_UNIT among its keys */
     const PageFact *facts;
     size_t n_facts;
-    const char *const *changes; /* sentences: what changed */
+    const char *const *changes; /* sentences: what changed, or that it is not known */
     size_t n_changes;
 } PageIncident;

@@ -49,8 +49,6 @@ static int page_slot_changes(const PageSlot *s) {
         page_html_str(s->w, s->incident->changes[i]);
         page_puts(s->w, "</li>\n");
     }
-    if (s->incident && s->incident->n_changes == 0)
-        page_puts(s->w, "<li class=\"none\">Nothing that can be told from noise.</li>\n");
     return 0;
 }
 

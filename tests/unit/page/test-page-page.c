@@ -160,6 +160,12 @@ TEST(facts_and_changes_are_escaped) {
     buffer_append(&out, "", 1);
     CHECK(strstr((const char *)out.data, "<dt>&lt;b&gt;Host</dt><dd>a&amp;b\\x07</dd>"));
     CHECK(strstr((const char *)out.data, "<li>&lt;i&gt;cc1 uses 2 CPUs.</li>"));
+    /* A page without a comparison does not say that nothing changed. */
+    incident.n_changes = 0;
+    buffer_clear(&out);
+    CHECK_EQ(page_incident(&incident, to_buffer, &out), 0);
+    buffer_append(&out, "", 1);
+    CHECK(!strstr((const char *)out.data, "<li>") && !strstr((const char *)out.data, "<li "));
 }
 
 TEST(a_heat_map_has_spans_with_their_stacks) {
