@@ -140,7 +140,9 @@ typedef struct Space {
     uint64_t generation; /* of the history; 0: nobody's */
     uint64_t from_ns, until_ns;
     uint32_t pid;
-    ProcessMaps *maps; /* NULL: nothing is known */
+    const Process *process;
+    const Entry *next; /* its first record after the span */
+    ProcessMaps *maps; /* NULL: nothing is mapped */
 } Space;
 
 enum { SPACES_MAX = 64 };
@@ -268,6 +270,9 @@ void graves_expire(History *h);
 Bytes comm_at(const History *h, const Process *p, uint32_t tid, uint64_t time);
 /* A reference; NULL: nothing is mapped, or no memory. */
 ProcessMaps *maps_at(History *h, const Process *p, uint64_t time);
+/* Applies the records of the process from `first` on that are before `time`. */
+void maps_replay(History *h, const Process *p, const Entry *first, uint64_t time,
+                 ProcessMaps **maps);
 void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage *image);
 
 /* In history-space.c: */

@@ -4,7 +4,8 @@
 /*
  * The address spaces of the processes that are sampled, for a caller who asks for each sample. An
  * answer holds from one record of the process to the next and until the history changes. The last
- * few answers are kept, so that samples of the same process in the same sweep cost one comparison.
+ * few answers are kept, so that samples of the same process in the same sweep cost one comparison,
+ * and a later sample only what the process mapped in between.
  */
 
 static Space *history_space_slot(History *h, uint32_t pid) {
@@ -21,41 +22,50 @@ void spaces_release(History *h) {
         history_space_release(h, &h->spaces[i]);
 }
 
-/* Between which of its records `time` lies. */
-static void history_space_set_span(Space *space, const Process *p, uint64_t time) {
-    const Entry *e = p->queue.first;
+/* Applies the records of the process up to `time` from space->next on, or only passes them. */
+static void history_space_go_on(History *h, Space *space, uint64_t time, bool applies) {
+    const Entry *e = space->next;
 
-    space->from_ns = p->birth_ns;
-    space->until_ns = UINT64_MAX;
+    if (applies)
+        maps_replay(h, space->process, e, time + 1, &space->maps);
     for (; e && e->time <= time; e = e->next)
-        space->from_ns = MAX(space->from_ns, e->time);
-    if (e)
-        space->until_ns = e->time;
+        space->from_ns = e->time;
+    space->next = e;
+    space->until_ns = e ? e->time : UINT64_MAX;
 }
 
-static ProcessMaps *history_space_maps(History *h, const Process *p, uint64_t time) {
+static void history_space_begin(History *h, Space *space, const Process *p, uint64_t time) {
     bool is_folded = p->queue.first == NULL && (!p->birth || p->based);
 
+    space->pid = p->pid;
+    space->process = p;
+    space->generation = h->generation;
+    space->from_ns = p->birth_ns;
+    space->next = p->queue.first;
     if (is_folded)
-        return p->maps ? maps_ref(p->maps) : NULL;
-    return maps_at(h, p, time + 1);
+        space->maps = p->maps ? maps_ref(p->maps) : NULL;
+    else
+        space->maps = maps_at(h, p, time + 1);
+    history_space_go_on(h, space, time, false);
 }
 
 const ProcessMaps *history_maps(History *h, uint32_t pid, uint64_t time) {
     Space *space = history_space_slot(h, pid);
+    bool holds = space->pid == pid && space->generation == h->generation && time >= space->from_ns;
     const Process *p;
 
-    if (space->pid == pid && space->generation == h->generation && time >= space->from_ns &&
-        time < space->until_ns)
+    if (holds && time < space->until_ns)
         return space->maps;
-    history_space_release(h, space);
     p = process_find_born(h, pid, time);
-    if (!p)
+    if (holds && p == space->process)
+        history_space_go_on(h, space, time, true);
+    else
+        history_space_release(h, space);
+    /* Until its baseline was read, its records show only a part of what it maps. */
+    if (!p || !p->known)
         return NULL;
-    space->pid = pid;
-    space->maps = history_space_maps(h, p, time);
-    space->generation = h->generation;
-    history_space_set_span(space, p, time);
+    if (space->generation == 0)
+        history_space_begin(h, space, p, time);
     /* A later life of the pid would begin within the span. */
     if (process_find_born(h, pid, UINT64_MAX) != p)
         space->until_ns = time + 1;

@@ -99,9 +99,9 @@ Bytes history_comm(const History *h, uint32_t pid, uint32_t tid, uint64_t time) 
     return p ? comm_at(h, p, tid, time + 1) : (Bytes){};
 }
 
-/* Applies the records of the process before `time` to `maps`. */
-static void history_state_replay(History *h, const Process *p, uint64_t time, ProcessMaps **maps) {
-    for (const Entry *e = p->queue.first; e && e->time < time; e = e->next) {
+void maps_replay(History *h, const Process *p, const Entry *first, uint64_t time,
+                 ProcessMaps **maps) {
+    for (const Entry *e = first; e && e->time < time; e = e->next) {
         PdBody body;
         PdRecord record = entry_parse(e, &body);
 
@@ -140,6 +140,6 @@ ProcessMaps *maps_at(History *h, const Process *p, uint64_t time) {
         time = p->birth_ns;
     }
     while (n-- > 0)
-        history_state_replay(h, line[n].process, line[n].until, &maps);
+        maps_replay(h, line[n].process, line[n].process->queue.first, line[n].until, &maps);
     return maps;
 }

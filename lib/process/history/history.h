@@ -186,7 +186,7 @@ Bytes history_comm(const History *history, uint32_t pid, uint32_t tid, uint64_t 
 /* A number that changes when anything does in what processes map. */
 uint64_t history_generation(const History *history);
 /* What the process maps at a time after the floor. Borrowed until the next call for another process
- * or time, or the next change of the history. NULL: nothing is known of it. */
+ * or time, or the next change of the history. NULL: what it maps is not known yet. */
 const ProcessMaps *history_maps(History *history, uint32_t pid, uint64_t time);
 
 typedef struct HistoryCounts {

@@ -62,6 +62,7 @@ TEST(a_reused_pid_is_another_process) {
 
     exits(&f, 220, 10, 10);
     forks(&f, 240, 10, 10, 1, 1);
+    named(&f, 242, 10, 10, "second", true);
     maps(&f, 245, 10, 0x9000, "/bin/second");
     (void)history_settle(f.history, 300);
     CHECK_STREQ(mapped(&f, 10, 210), "/bin/sh");
@@ -72,6 +73,44 @@ TEST(an_unknown_process_has_no_known_mappings) {
     _cleanup_(fixture_done) Fixture f = with_shell();
 
     CHECK(!history_maps(f.history, 99, 150));
+}
+
+TEST(a_process_without_a_baseline_has_no_known_mappings_although_it_maps_something) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    maps(&f, 210, 30, 0x5000, "/lib/x.so");
+    maps(&f, 210, 40, 0x5000, "/lib/x.so");
+    (void)history_settle(f.history, 300);
+    CHECK_STREQ(mapped(&f, 30, 250), "?");
+    history_complete(f.history, 300);
+    sweep(&f, 400);
+    CHECK_STREQ(mapped(&f, 30, 350), "?");
+    CHECK_EQ(install(&f, 30, 310, 320, "late", 0x1000, "/bin/late"), 0);
+    CHECK_STREQ(mapped(&f, 30, 350), "/bin/late");
+    /* All of it is known after an exec. */
+    named(&f, 450, 40, 40, "new", true);
+    maps(&f, 460, 40, 0x9000, "/bin/new");
+    (void)history_settle(f.history, 500);
+    CHECK_STREQ(mapped(&f, 40, 470), "/bin/new");
+}
+
+TEST(a_later_sample_costs_only_what_was_mapped_in_between) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    uint64_t before, versions;
+
+    for (uint64_t i = 0; i < 1000; i++)
+        maps(&f, 300 + i * 2, 10, 0x5000 + i % 2 * 0x1000, i % 3 == 0 ? "/lib/x.so" : "/lib/yy.so");
+    (void)history_settle(f.history, 3000);
+    before = maps_version(history_maps(f.history, 10, 300));
+    for (uint64_t i = 1; i < 1000; i++)
+        if (!history_maps(f.history, 10, 300 + i * 2))
+            abort();
+    versions = maps_version(history_maps(f.history, 10, 2298)) - before;
+    CHECK(versions >= 999);
+    CHECK(versions <= 3 * 999);
+    CHECK_STREQ(mapped(&f, 10, 2298), "/bin/sh /lib/yy.so /lib/x.so");
+    CHECK_STREQ(mapped(&f, 10, 301), "/bin/sh /lib/x.so");
+    CHECK_STREQ(mapped(&f, 10, 306), "/bin/sh /lib/yy.so /lib/x.so");
 }
 
 TEST(a_lookup_is_invalid_after_a_change) {

@@ -105,11 +105,13 @@ __attribute__((noinline)) static unsigned burn(unsigned depth, uint64_t until) {
     return n;
 }
 
-/* All executable mappings of ours into the history. */
+/* All executable mappings of ours into the history, after an exec. */
 static void feed_own_maps(Fixture *f) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[1024];
 
+    forks(f, 105, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1);
+    named(f, 106, (uint32_t)getpid(), (uint32_t)getpid(), "test", true);
     while (maps && fgets(line, sizeof(line), maps)) {
         char name[512] = "", rights[8];
         unsigned long start, end, offset, inode;
@@ -241,7 +243,6 @@ TEST(frame_pointers_lead_back_from_another_stack) {
     static Asked asked;
 
     options.userdata = &asked;
-    forks(&f, 105, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1);
     feed_own_maps(&f);
     (void)history_settle(f.history, 300);
     CHECK_OK(table_cache_new(&options, &tables));
@@ -298,7 +299,6 @@ TEST(samples_with_stacks_become_samples_with_whole_call_chains) {
     Bytes records;
     int n;
 
-    forks(&f, 105, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1);
     feed_own_maps(&f);
     (void)history_settle(f.history, 300);
     CHECK_OK(table_cache_new(&options, &tables));
