@@ -179,6 +179,8 @@ void s3_destination_status(const S3Destination *destination, DestinationStatus *
     const S3Run *run = &destination->run;
     const S3Counters *counters = &run->state.counters;
     const S3Target *target = &run->target;
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t wait_ns = run->retry_ns > now_ns ? run->retry_ns - now_ns : 0;
 
     *ret = (DestinationStatus){.name = run->config->name,
                                .type = run->config->type,
@@ -193,8 +195,8 @@ void s3_destination_status(const S3Destination *destination, DestinationStatus *
                                .missing_ns = counters->missing_ns,
                                .repeated_requests = counters->repeated,
                                .retries = counters->retries + target->retries,
-                               .is_waiting = clock_ns(CLOCK_REALTIME) < run->retry_ns,
-                               .retry_ns = run->retry_ns,
+                               .is_waiting = wait_ns > 0,
+                               .retry_ns = clock_ns(CLOCK_REALTIME) + wait_ns,
                                .last_http_status = run->last_status,
                                .error_status = run->last_status,
                                .last_error_ns = run->last_error_ns};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "send/backlog.h"
 #include "util/clock.h"
 #include "util/hash.h"
 
@@ -31,6 +32,36 @@ uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_
     uint64_t wait_ns = S3_SETTLE_NS + spread_ns;
 
     return now_ns > wait_ns ? s3_schedule_first(now_ns - wait_ns, interval_ns) : 0;
+}
+
+/* A clock that is years behind, as it is before a host without a battery asks for the time, does
+ * not move the cursor: what was uploaded would be uploaded again. */
+static bool s3_schedule_was_ahead(const S3State *state, uint64_t now_ns) {
+    return state->until_ns > now_ns &&
+           (state->until_ns <= state->seen_ns || state->until_ns - now_ns <= BACKLOG_REACH_NS);
+}
+
+bool s3_schedule_take(S3State *state, const SendConfig *config, uint64_t spread_ns,
+                      uint64_t now_ns) {
+    uint64_t age = config->max_age_ns, interval = config->object_interval_ns, lost_ns = 0;
+    uint64_t due_ns = s3_schedule_due(now_ns, interval, spread_ns), since_ns = state->until_ns;
+    uint64_t reach_ns = due_ns > BACKLOG_REACH_NS ? due_ns - BACKLOG_REACH_NS : 0;
+    bool was_ahead = s3_schedule_was_ahead(state, now_ns);
+
+    state->seen_ns = MAX(state->seen_ns, now_ns);
+    if (was_ahead) {
+        (void)range_list_remove(&state->unsent, (Range){due_ns, UINT64_MAX});
+        state->until_ns = due_ns;
+    } else if (due_ns > since_ns) {
+        since_ns = MAX(since_ns, s3_schedule_first(reach_ns, interval));
+        lost_ns = since_ns - state->until_ns;
+        lost_ns += range_list_add(&state->unsent, (Range){since_ns, due_ns});
+        state->until_ns = due_ns;
+    }
+    if (age > 0 && now_ns > age)
+        lost_ns += range_list_expire(&state->unsent, s3_schedule_first(now_ns - age, interval));
+    state->counters.expired_ns += lost_ns;
+    return was_ahead || lost_ns > 0;
 }
 
 S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns) {

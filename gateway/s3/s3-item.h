@@ -15,6 +15,11 @@ typedef struct S3Slot {
 S3Slot s3_schedule_next(uint64_t cursor_ns, uint64_t interval_ns, uint64_t spread_ns);
 /* Windows that end up to this time are due. */
 uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_ns);
+/* Moves the cursor behind what is due, and gives up what is too old or longer ago than
+ * BACKLOG_REACH_NS. A cursor ahead of the time was set by a clock that was wrong: it comes back to
+ * what is due. Whether the state is worth writing. */
+bool s3_schedule_take(S3State *state, const SendConfig *config, uint64_t spread_ns,
+                      uint64_t now_ns);
 /* Which window of a list is next: that which ends at the cursor, else the oldest. */
 S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns);
 /* Where a new destination begins: with the window that is running. */

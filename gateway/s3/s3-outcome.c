@@ -78,7 +78,7 @@ static void s3_run_back_off(S3Run *self, SendVerdict verdict, uint64_t retry_aft
     self->failures++;
     delay =
         MIN(retry_delay_ns(self->failures, verdict, retry_after_ns, limit_ns, random), limit_ns);
-    self->retry_ns = clock_ns(CLOCK_REALTIME) + delay;
+    self->retry_ns = clock_monotonic_ns() + delay;
     s3_run_wake(self, delay);
 }
 

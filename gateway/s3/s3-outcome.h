@@ -30,15 +30,15 @@ typedef struct S3Run {
     S3Cleanup *cleanup;
 
     S3Item item;
-    S3Pending pending; /* of snapshots; the task's while it runs, like the state's list */
-    size_t next_file;  /* of the snapshot that is next */
-    uint64_t next_list_ns;
+    S3Pending pending;     /* of snapshots; the task's while it runs, like the state's list */
+    size_t next_file;      /* of the snapshot that is next */
+    uint64_t next_list_ns; /* CLOCK_MONOTONIC */
     int list_error;
     unsigned cleanups; /* failed ones in a row */
 
     unsigned failures;  /* in a row */
-    uint64_t retry_ns;  /* nothing begins before it */
-    uint64_t pause_ns;  /* nothing of the backlog does; CLOCK_MONOTONIC */
+    uint64_t retry_ns;  /* nothing begins before it; CLOCK_MONOTONIC */
+    uint64_t pause_ns;  /* nothing of the backlog does; likewise */
     uint64_t newest_ns; /* the end of the newest window that needs no upload any more */
     char last_error[S3_SENTENCE_MAX];
     uint64_t last_error_ns;

@@ -26,6 +26,7 @@ typedef struct S3Counters {
 typedef struct S3State {
     uint64_t until_ns;                /* recordings before it need no upload; 0: it is new */
     RangeList unsent;                 /* but these do */
+    uint64_t seen_ns;                 /* the latest time of this run; not in the file */
     char key[S3_KEY_MAX];             /* the object under way; "": none */
     bool is_multipart;                /* something of it may be left with the store */
     char upload_id[S3_UPLOAD_ID_MAX]; /* "": not known */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "send/retry.h"
 #include "util/clock.h"
 
 /*
@@ -115,30 +114,15 @@ static int s3_run_fetch(S3Run *self) {
     return s3_run_start_task(self, s3_run_run_fetch, s3_run_on_fetched);
 }
 
-/* The cursor goes on behind what is due; what is older than the limit is given up. */
-static void s3_run_take_due(S3Run *self, uint64_t now_ns) {
-    S3State *state = &self->state;
-    uint64_t age = self->config->max_age_ns, interval = self->config->object_interval_ns;
-    uint64_t due_ns = s3_schedule_due(now_ns, interval, self->spread_ns), lost_ns = 0;
-
-    if (due_ns > state->until_ns) {
-        lost_ns = range_list_add(&state->unsent, (Range){state->until_ns, due_ns});
-        state->until_ns = due_ns;
-    }
-    if (age > 0 && now_ns > age)
-        lost_ns += range_list_expire(&state->unsent, s3_schedule_first(now_ns - age, interval));
-    state->counters.expired_ns += lost_ns;
-    if (lost_ns > 0)
-        s3_run_save(self);
-}
-
 /* The newest window goes first and at once, those before it from the oldest on. */
 static int s3_run_next_window(S3Run *self, uint64_t now_ns) {
     const RangeList *unsent = &self->state.unsent;
     uint64_t interval = self->config->object_interval_ns, until_ns, pause_ns;
 
-    s3_run_take_due(self, now_ns);
+    if (s3_schedule_take(&self->state, self->config, self->spread_ns, now_ns))
+        s3_run_save(self);
     until_ns = self->state.until_ns;
+    self->newest_ns = MIN(self->newest_ns, until_ns);
     pause_ns = s3_schedule_next(until_ns, interval, self->spread_ns).due_ns;
     pause_ns = pause_ns > now_ns ? pause_ns - now_ns : 0;
     if (unsent->n > 0) {
@@ -151,7 +135,8 @@ static int s3_run_next_window(S3Run *self, uint64_t now_ns) {
         }
         pause_ns = MIN(pause_ns, wait_ns);
     }
-    s3_run_wake(self, pause_ns);
+    /* The clock may be set meanwhile. */
+    s3_run_wake(self, MIN(pause_ns, self->gateway->interval_ns));
     return 0;
 }
 
@@ -166,7 +151,7 @@ static void s3_run_on_listed(void *userdata) {
     S3Run *self = userdata;
 
     self->task = NULL;
-    self->next_list_ns = clock_ns(CLOCK_REALTIME) + self->gateway->interval_ns;
+    self->next_list_ns = clock_monotonic_ns() + self->gateway->interval_ns;
     if (self->list_error == 0) {
         s3_run_wake(self, 0);
         return;
@@ -190,7 +175,7 @@ static int s3_run_next_snapshot(S3Run *self, uint64_t now_ns) {
     }
     /* A full list may have left some out. */
     if (now_ns < self->next_list_ns && self->pending.n < S3_PENDING_MAX) {
-        s3_run_wake(self, MIN(self->next_list_ns - now_ns, self->gateway->interval_ns));
+        s3_run_wake(self, self->next_list_ns - now_ns);
         return 0;
     }
     return s3_run_start_task(self, s3_run_run_list, s3_run_on_listed);
@@ -225,12 +210,12 @@ static int s3_run_clean(S3Run *self) {
 
 int s3_run_step(void *userdata) {
     S3Run *self = userdata;
-    uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    uint64_t now_ns = clock_monotonic_ns();
     int r;
 
     if (self->task || self->upload || self->cleanup || self->is_noting)
         return 0;
-    if (now_ns < self->retry_ns && self->retry_ns - now_ns <= RETRY_AFTER_MAX_NS * 2) {
+    if (now_ns < self->retry_ns) {
         s3_run_wake(self, self->retry_ns - now_ns);
         return 0;
     }
@@ -239,7 +224,7 @@ int s3_run_step(void *userdata) {
     else if (s3_run_sends_snapshots(self->config))
         r = s3_run_next_snapshot(self, now_ns);
     else
-        r = s3_run_next_window(self, now_ns);
+        r = s3_run_next_window(self, clock_ns(CLOCK_REALTIME));
     if (r < 0) {
         s3_item_done(&self->item);
         s3_run_fail_with(self, strerror(-r));

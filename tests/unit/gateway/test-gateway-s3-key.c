@@ -132,6 +132,65 @@ TEST(window_is_due_when_its_samples_are_there_and_at_the_time_of_the_host) {
     CHECK_EQ(s3_schedule_due(5, interval, 7), 0);
 }
 
+#define DAY (UINT64_C(24) * 3600 * NS_PER_SECOND)
+
+TEST(cursor_comes_back_when_a_clock_that_was_ahead_is_set_right) {
+    const SendConfig config = {.object_interval_ns = 300 * NS_PER_SECOND};
+    const uint64_t now = MOMENT + 10 * NS_PER_SECOND, aheads[] = {DAY, 4000 * DAY};
+
+    for (size_t i = 0; i < ARRAY_SIZE(aheads); i++) {
+        S3State state = {.until_ns = MOMENT - 2 * config.object_interval_ns};
+
+        (void)s3_schedule_take(&state, &config, 0, now + aheads[i]);
+        CHECK_EQ(state.until_ns, MOMENT + aheads[i]);
+        CHECK(s3_schedule_take(&state, &config, 0, now));
+        CHECK_EQ(state.until_ns, MOMENT);
+        /* By 4000 days it has reached too far back for the windows before it. */
+        CHECK_EQ(range_list_total(&state.unsent), i > 0 ? 0 : 2 * config.object_interval_ns);
+        (void)s3_schedule_take(&state, &config, 0, now + config.object_interval_ns);
+        CHECK_EQ(state.until_ns, MOMENT + config.object_interval_ns);
+        CHECK(range_list_has(&state.unsent, (Range){MOMENT, state.until_ns}));
+    }
+}
+
+TEST(state_of_a_clock_that_was_ahead_is_recognized_at_the_next_start) {
+    const SendConfig config = {.object_interval_ns = 300 * NS_PER_SECOND};
+    S3State state = {.until_ns = MOMENT + DAY,
+                     .unsent = {.items = {{MOMENT - 1, MOMENT + DAY}}, .n = 1}};
+
+    CHECK(s3_schedule_take(&state, &config, 0, MOMENT + 10 * NS_PER_SECOND));
+    CHECK_EQ(state.until_ns, MOMENT);
+    CHECK_EQ(range_list_total(&state.unsent), 1);
+}
+
+TEST(clock_that_is_behind_until_it_is_set_uploads_nothing_again) {
+    const SendConfig config = {.object_interval_ns = 300 * NS_PER_SECOND};
+    S3State state = {.until_ns = MOMENT};
+
+    CHECK(!s3_schedule_take(&state, &config, 0, DAY));
+    CHECK_EQ(state.until_ns, MOMENT);
+    (void)s3_schedule_take(&state, &config, 0, MOMENT + 310 * NS_PER_SECOND);
+    CHECK_EQ(range_list_total(&state.unsent), config.object_interval_ns);
+}
+
+TEST(window_that_ended_is_not_taken_twice_for_a_small_step_of_the_clock) {
+    const SendConfig config = {.object_interval_ns = 300 * NS_PER_SECOND};
+    S3State state = {.until_ns = MOMENT};
+
+    CHECK(!s3_schedule_take(&state, &config, 0, MOMENT + NS_PER_SECOND / 2));
+    CHECK_EQ(state.until_ns, MOMENT);
+}
+
+TEST(clock_that_jumps_by_years_asks_for_a_month) {
+    const SendConfig config = {.object_interval_ns = 300 * NS_PER_SECOND};
+    S3State state = {.until_ns = DAY};
+
+    CHECK(s3_schedule_take(&state, &config, 0, MOMENT + 10 * NS_PER_SECOND));
+    CHECK_EQ(state.until_ns, MOMENT);
+    CHECK_EQ(range_list_total(&state.unsent), 31 * DAY);
+    CHECK_EQ(state.counters.expired_ns, MOMENT - DAY - 31 * DAY);
+}
+
 TEST(hosts_upload_at_times_of_their_own) {
     const uint64_t interval = 300 * NS_PER_SECOND;
     uint64_t a = s3_schedule_spread("web-1", "archive", interval);
