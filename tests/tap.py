@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 # Tests that take this long print their time, to find what makes a suite slow.
 SLOW_S = 1
-_tests = []
+_tests, _ends = [], []
 
 
 class _Failure(Exception):
@@ -35,6 +35,11 @@ class _Skip(Exception):
 def test(function):
     _tests.append(function)
     return function
+
+
+def at_end(function):
+    """To be run behind the tests, the last one first; where it fails, the program does."""
+    _ends.append(function)
 
 
 def check(condition, why):
@@ -82,12 +87,19 @@ def main(at_once=1):
     words = sys.argv[1:]
     chosen = [f for f in _tests if not words or any(w in f.__name__ for w in words)]
     results = []
-    with ThreadPoolExecutor(at_once) as pool:
-        # One after the other they run in the main thread, which alone may handle signals.
-        run_all = pool.map if at_once > 1 else map
-        for result, lines in run_all(_run, range(1, len(chosen) + 1), chosen):
-            results.append(result)
-            print(lines, end="", flush=True)
+    try:
+        with ThreadPoolExecutor(at_once) as pool:
+            # One after the other they run in the main thread, which alone may handle signals.
+            run_all = pool.map if at_once > 1 else map
+            for result, lines in run_all(_run, range(1, len(chosen) + 1), chosen):
+                results.append(result)
+                print(lines, end="", flush=True)
+    finally:
+        for function in reversed(_ends):
+            result, lines = _run(len(results) + 1, function)
+            if result == "failed":
+                results.append(result)
+                print(lines, end="", flush=True)
     print(f"1..{len(results)}")
     if "failed" in results:
         sys.exit(1)

@@ -17,6 +17,8 @@ from tap import build_path, check  # noqa: E402
 PROFD = build_path("daemon", "profd")
 READY_S = 30
 TOUCHES = "The main thread touches the disk"
+# What no log may have: the words of the sanitizers, and those before a profd that waited for a disk ends itself.
+FAULTS = re.compile(f"{TOUCHES}|ERROR: AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
 
 
 def session(name="default", **keys):
@@ -30,6 +32,12 @@ def children(pid):
             return [int(word) for word in f.read().split()]
     except OSError:
         return []
+
+
+def check_sound(log):
+    """Every suite holds profd and the gateway to this, whatever else it looks at."""
+    fault = FAULTS.search(log)
+    check(not fault, fault and f"the log has a fault: {log[max(fault.start() - 200, 0):][:3000]}")
 
 
 def is_sanitized(program=PROFD):
@@ -167,8 +175,7 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         status = self.process.wait(timeout=60)
-        # Every suite holds profd to this rule, whatever else it looks at.
-        check(TOUCHES not in self.log(), f"the main thread waited for a disk: {self.log()[-2000:]}")
+        check_sound(self.log())
         return status
 
     def kill(self):
@@ -184,6 +191,7 @@ class Daemon:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
         self.process.wait(timeout=30)
+        check_sound(self.log())
 
     def files(self, pattern, name="default"):
         return sorted(glob.glob(os.path.join(self.store, "sessions", name, pattern)))

@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 from tap import build_path, check, equal  # noqa: E402
+from daemon import check_sound  # noqa: E402
 from workload import end  # noqa: E402
 
 GATEWAY = build_path("gateway", "profd-gateway")
@@ -106,10 +107,13 @@ class Gateway:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(timeout=STOP_S)
+        status = self.process.wait(timeout=STOP_S)
+        check_sound(self.log())
+        return status
 
     def kill(self):
         end(self.process)
+        check_sound(self.log())
 
 
 class Sender(Gateway):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the tests of a program share: a folder, a profd that records there, and a load."""
 
-import atexit
 import contextlib
 import os
 import sys
@@ -10,6 +9,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import Daemon  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
+from tap import at_end  # noqa: E402
 
 
 class Scene:
@@ -27,8 +27,12 @@ class Scene:
                 with contextlib.ExitStack() as stack:
                     cls.begin(stack.enter_context)
                     cls.stack = stack.pop_all()
-                atexit.register(cls.stack.close)
+                at_end(cls.ends_soundly)
         return cls
+
+    @classmethod
+    def ends_soundly(cls):
+        cls.stack.close()
 
     @classmethod
     def begin(cls, enter):
