@@ -8,12 +8,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 from profctl import as_json, ended, environment, on_terminal, plain, profctl, safe  # noqa: E402
 from standin import StandIn  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
+
+HANG_LIMIT_S = 60  # profctl waits for five seconds
 
 HEALTHY = {
     "/proc/sys/kernel/perf_event_paranoid": "2",
@@ -230,11 +233,16 @@ def a_perf_that_hangs_or_is_missing_is_reported():
         (state, text, _), = states(examine(env=env)["checks"], "perf")
         check(state == "warn" and "not installed" in text, text)
         path = os.path.join(folder, "perf")
-        with open(path, "w", encoding="ascii") as f:
-            f.write("#!/bin/sh\n[ $1 = --version ] && echo perf version 5.4.1 || echo junk\n")
-        os.chmod(path, 0o755)
-        (state, text, _), = states(examine(env=env)["checks"], "perf")
-        check(state == "warn" and "older than 6.1" in text, text)
+        for script, problem in (("[ $1 = --version ] && echo perf version 5.4.1 || echo junk", "older than 6.1"),
+                                ("[ $1 = --version ] && exec /bin/sleep 1000", "does not print its version")):
+            with open(path, "w", encoding="ascii") as f:
+                f.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(path, 0o755)
+            begin = time.monotonic()
+            (state, text, _), = states(examine(env=env)["checks"], "perf")
+            check(state == "warn" and problem in text, text)
+            took = time.monotonic() - begin
+            check(took < HANG_LIMIT_S, f"{took:.0f} s passed until '{text}'")
 
 
 @test

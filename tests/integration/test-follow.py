@@ -25,8 +25,10 @@ CONFIG = session(Event="cpu-clock", Frequency=199) + session("folder", Event="cp
     session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
 STOPPED, DOWN, DELETED, REBOOTED = 0, 2, 7, 9
 ALL_CPUS = 0xffffffff
+SAMPLE = 9
 MARK = 0x70726f66642d6d6b
 LIMIT_S = 60
+SLOW_BYTES = 1 << 20  # more than sockets hold
 
 
 class Run(Scene):
@@ -55,7 +57,7 @@ class Stream:
         self.boot = self.v.reply()[0]["bootId"]
         self.data, self.v.buffer = self.v.buffer, b""
         self.at = 16
-        self.watermarks, self.gaps = [], []
+        self.watermarks, self.gaps, self.samples = [], [], []
 
     def more(self):
         data = self.v.socket.recv(1 << 20)
@@ -70,6 +72,8 @@ class Stream:
                     self.watermarks.append(struct.unpack_from("<QQ", self.data, self.at + 32))
                 else:
                     self.gaps.append(struct.unpack_from("<QQIIQ", self.data, self.at + 32))
+            elif kind == SAMPLE:
+                self.samples.append(self.data[self.at:self.at + size])
             check(size >= 8, f"a record of {size} bytes at {self.at}")
             self.at += size
             if kind == 66:
@@ -231,9 +235,10 @@ def sensitive_session_is_refused():
 
 @test
 def many_followers_get_the_same_beside_one_who_does_not_read():
+    begin = now_us()
     since, until = rotated_window()
-    slow = connected()
-    slow.send("Follow", {"sinceUsec": since}, upgrade=True)
+    large = {"session": "secret", "sinceUsec": begin, "untilUsec": now_us()}
+    slow, live = Stream(**large), Stream()
     got = [None] * 10
 
     def follow(i):
@@ -248,9 +253,16 @@ def many_followers_get_the_same_beside_one_who_does_not_read():
     check(len(want) > 20 and all(got), f"{len(want)} samples")
     sizes = {len(data) for data in got}
     equal(len(sizes), 1, f"streams of one window: {sizes}")
+    live.until(lambda s: len(s.watermarks) > 2)
+    live.v.close()
     with connected() as v:
-        v.one("Ping")
-    slow.close()
+        lost = {s["name"]: s["lost"] for s in v.members("ListSessions", "session")}
+    equal(lost["default"], 0, "lost samples")
+    # There was more for the slow one than sockets hold, and it still gets all of it.
+    whole = Stream(**large).to_end()
+    check(len(whole.data) > SLOW_BYTES, f"the slow one has only {len(whole.data)} bytes to read")
+    got, want = slow.to_end().samples, whole.samples
+    check(want and got == want, f"{len(got)} samples of the slow one, {len(want)} of one who reads at once")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,18 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from control_group import service  # noqa: E402
 from gateway_pull import FREQUENCY, LIMIT_S, PROFILE_BYTES_MAX, RECORDED_S, Run, ask, counted, counted_by_perf, profile, \
     window  # noqa: E402
 from profctl import profctl  # noqa: E402
 from wire import Pprof, unpacked  # noqa: E402
 from workload import wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
+
+UNIT_S = 2
 
 
 @test
@@ -38,6 +42,15 @@ def process_and_unit_are_selected():
     some = profile(f"{window()}&pid={pid}").samples
     equal(counted(some, lambda s: s[2]["pid"]), {pid: count}, "the samples of a process")
     equal(profile(f"{window()}&unit=no-such.service").samples, [], "the samples of a unit that does not exist")
+    unit = f"profd-test-{os.getpid()}.service"
+    with service(unit) as pids:
+        since = int(time.time()) + 1
+        wait_until(lambda: time.time() > since + UNIT_S, LIMIT_S, "samples of the unit")
+        query = f"since={since}&seconds={UNIT_S}"
+        want = {pid: n for pid, n in counted(profile(query).samples, lambda s: s[2]["pid"]).items() if pid in pids}
+        some = profile(f"{query}&unit={unit}").samples
+    check(sum(want.values()) > FREQUENCY // 10, f"few samples of the unit: {want}")
+    equal(counted(some, lambda s: s[2]["pid"]), want, "the samples of a unit")
 
 
 @test

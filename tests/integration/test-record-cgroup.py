@@ -9,55 +9,21 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import control_group  # noqa: E402
 import recording  # noqa: E402
-from daemon import Daemon, children, session  # noqa: E402
+from control_group import folder_of, remove, tree  # noqa: E402
+from daemon import Daemon, session  # noqa: E402
 from profctl import ended, profctl  # noqa: E402
 from varlink import Varlink  # noqa: E402
-from workload import load, need_root, now_ns, scratch, wait_until  # noqa: E402
+from workload import need_root, now_ns, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 GROUP = "profd-test-restart.slice/shop.service"
 CONFIG = session(Event="cpu-clock", Frequency=99) + session("shop", Event="cpu-clock", Frequency=999, Cgroup=GROUP)
 
 
-def tree():
-    """Where the control groups are mounted that perf events follow."""
-    with open("/proc/mounts", encoding="utf-8") as f:
-        mounts = [line.split() for line in f]
-    found = [m[1] for m in mounts if m[2] == "cgroup" and "perf_event" in m[3].split(",")]
-    found += [m[1] for m in mounts if m[2] == "cgroup2"]
-    if not found:
-        skip("no control groups are mounted")
-    return found[0]
-
-
-def folder_of(group):
-    return os.path.join(tree(), group)
-
-
-def remove(group):
-    """Also the ones above it that nobody uses any more."""
-    def removed():
-        with contextlib.suppress(OSError):
-            os.rmdir(folder_of(group))
-        return not os.path.exists(folder_of(group))
-
-    wait_until(removed, 20, f"{group} to be empty")
-
-
-@contextlib.contextmanager
 def service(group=GROUP):
-    """A load in a control group of its own, which goes with it: the pids of its processes."""
-    try:
-        os.makedirs(folder_of(group))
-    except OSError as error:
-        skip(f"no control group can be made here ({error})")
-    try:
-        enter = ["sh", "-c", f'echo $$ >"{folder_of(group)}/cgroup.procs" && exec "$0" "$@"']
-        with load("spin", 0, prefix=enter) as process:
-            yield {process.pid, *children(process.pid)}
-    finally:
-        remove(group)
+    return control_group.service(group)
 
 
 @contextlib.contextmanager
