@@ -161,6 +161,8 @@ static CURLcode transport_request_restrict(CURL *easy) {
     REQUEST_SET(r, easy, CURLOPT_SSL_VERIFYHOST, 2L);
 #if LIBCURL_VERSION_NUM >= 0x075700
     REQUEST_SET(r, easy, CURLOPT_CA_CACHE_TIMEOUT, (long)REQUEST_CA_CACHE_S);
+    /* Else the end of a request waits for a name server: now its thread ends by itself. */
+    REQUEST_SET(r, easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     return r;
 }

@@ -2,10 +2,13 @@
 #include "send/transport.h"
 
 #include <arpa/inet.h>
+#include <curl/curlver.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 
 #include "encode/gunzip.h"
@@ -28,6 +31,22 @@ static struct {
     _Atomic unsigned redirected, kept;
     _Atomic bool is_ending;
 } server = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A name server that does not answer: libcurl asks for addresses here, on threads of its own. */
+static struct {
+    sem_t released;
+    _Atomic unsigned asked, ended;
+} resolver;
+
+int getaddrinfo(const char *name _unused_, const char *service _unused_,
+                const struct addrinfo *hints _unused_, struct addrinfo **ret _unused_) {
+    struct timespec limit = clock_timespec(clock_ns(CLOCK_REALTIME) + 20 * NS_PER_SECOND);
+
+    resolver.asked++;
+    (void)sem_timedwait(&resolver.released, &limit);
+    resolver.ended++;
+    return EAI_AGAIN;
+}
 
 static void say(int fd, const char *text) {
     (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
@@ -152,7 +171,7 @@ typedef struct Scene {
     TransportRequest *request;
     char url[128];
     TransportAnswer answer;
-    unsigned done;
+    unsigned done, wanted;
 } Scene;
 
 static void on_done(void *userdata, const TransportAnswer *result) {
@@ -361,6 +380,53 @@ TEST(engine_that_hangs_is_left_after_the_timeout) {
     CHECK_EQ(scene.answer.error, -ETIMEDOUT);
     scene_end(&scene);
 }
+
+#if LIBCURL_VERSION_NUM >= 0x075700
+static int stop_if_asked(void *userdata) {
+    Scene *scene = userdata;
+
+    if (resolver.asked >= scene->wanted)
+        loop_stop(scene->loop);
+    return 0;
+}
+
+static int run_until_asked(Scene *scene, unsigned n) {
+    LoopSource *timer = NULL;
+    int r = loop_add_timer(scene->loop, NS_PER_MS, stop_if_asked, scene, &timer);
+
+    scene->wanted = n;
+    if (r == 0)
+        r = loop_run(scene->loop);
+    (void)loop_source_free(timer);
+    return r;
+}
+
+TEST(name_server_that_does_not_answer_stops_nobody) {
+    uint64_t begun_ns = clock_monotonic_ns();
+    TransportRequest *second = NULL;
+    Scene scene;
+
+    CHECK_EQ(sem_init(&resolver.released, 0, 0), 0);
+    scene_begin(&scene, "/ok");
+    strcpy(scene.url, "http://engine.invalid/push");
+    scene.config.timeout_ns = NS_PER_SECOND / 5;
+    CHECK_OK(ask(&scene));
+    CHECK_EQ(scene.answer.error, -ETIMEDOUT);
+    scene.config.timeout_ns = 20 * NS_PER_SECOND;
+    CHECK_OK(transport_send(scene.transport, &scene.options, &second));
+    CHECK_OK(run_until_asked(&scene, 2));
+    second = transport_cancel(second);
+    CHECK_OK(transport_send(scene.transport, &scene.options, &second));
+    CHECK_OK(run_until_asked(&scene, 3));
+    scene_end(&scene);
+    CHECK(clock_monotonic_ns() - begun_ns < 10 * NS_PER_SECOND);
+    CHECK_EQ((unsigned)resolver.ended, 0);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(sem_post(&resolver.released), 0);
+    while (resolver.ended < 3)
+        (void)usleep(1000);
+}
+#endif
 
 TEST(request_that_libcurl_sends_again_is_reported) {
     Scene scene;
