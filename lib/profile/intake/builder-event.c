@@ -101,11 +101,13 @@ static void builder_lost_take_back(ProfileBuilder *builder) {
     }
 }
 
+/* A loss without a time is that of the whole recording, and no window has it. */
 static bool builder_lost_counts(const ProfileBuilder *builder, const PdStamp *stamp) {
     const ProfileFilter *filter = &builder->options.filter;
 
-    return filter->until_ns == 0 || !stamp->has_time || stamp->time == 0 ||
-           (stamp->time >= filter->since_ns && stamp->time < filter->until_ns);
+    return filter->until_ns == 0 ||
+           (stamp->has_time && stamp->time > 0 && stamp->time >= filter->since_ns &&
+            stamp->time < filter->until_ns);
 }
 
 int builder_lost(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp) {

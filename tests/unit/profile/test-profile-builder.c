@@ -349,21 +349,42 @@ TEST(two_recordings_become_one_profile) {
     CHECK_EQ(a.profile->samples, 2);
 }
 
+/* A LOST record at the time 11, and what the event lost in all. */
+static void put_losses(Made *m) {
+    put_chain(m, PD_MISC_USER, 10, CODE, USER, CODE);
+    put_header(&m->bytes, PD_RECORD_LOST, 0, 8 + 16 + 24, false);
+    buffer_u64(&m->bytes, 5, false);
+    buffer_u64(&m->bytes, 20, false);
+    put_trailer(&m->bytes, 11);
+    put_header(&m->bytes, PD_RECORD_LOST_SAMPLES, 0, 8 + 8 + 24, false);
+    buffer_u64(&m->bytes, 17, false);
+    buffer_zero(&m->bytes, 24);
+}
+
 TEST(lost_samples_are_counted_once) {
     _cleanup_(made_done) Made m = {};
 
     begin(&m, 0, 0);
-    put_chain(&m, PD_MISC_USER, 10, CODE, USER, CODE);
-    put_header(&m.bytes, PD_RECORD_LOST, 0, 8 + 16 + 24, false);
-    buffer_u64(&m.bytes, 5, false);
-    buffer_u64(&m.bytes, 20, false);
-    put_trailer(&m.bytes, 11);
-    put_header(&m.bytes, PD_RECORD_LOST_SAMPLES, 0, 8 + 8 + 24, false);
-    buffer_u64(&m.bytes, 17, false);
-    buffer_zero(&m.bytes, 24);
+    put_losses(&m);
     CHECK_OK(make(&m, &all));
     CHECK_EQ(m.profile->lost, 17);
     CHECK_EQ(m.profile->events[0].lost, 17);
+}
+
+TEST(a_window_has_the_losses_in_it) {
+    _cleanup_(made_done) Made with = {}, without = {};
+    ProfileOptions options = {.filter = {.until_ns = 12}};
+
+    begin(&with, 0, 0);
+    put_losses(&with);
+    CHECK_OK(make(&with, &options));
+    CHECK_EQ(with.profile->lost, 20);
+    options.filter.until_ns = 11;
+    begin(&without, 0, 0);
+    put_losses(&without);
+    CHECK_OK(make(&without, &options));
+    CHECK_EQ(without.profile->samples, 1);
+    CHECK_EQ(without.profile->lost, 0);
 }
 
 TEST_MAIN()
