@@ -82,6 +82,10 @@ static bool builder_label_is_wanted(ProfileBuilder *builder, const PdSample *sam
            selection_has_cpu(selection, sample->cpu);
 }
 
+/* The span of the first sample gets this number until the profile is taken, since a later recording
+ * may have earlier samples. */
+#define FIRST_BUCKET UINT32_C(0x80000000)
+
 /* Spans begin where they do on the wall clock, so that seconds are seconds. */
 static void builder_label_note_time(ProfileBuilder *builder, const PdSample *sample) {
     uint64_t time = sample->time + builder->time_shift, real = time + builder->real_offset;
@@ -98,14 +102,36 @@ static void builder_label_note_time(ProfileBuilder *builder, const PdSample *sam
     profile->last_ns = MAX(profile->last_ns, time);
 }
 
-static uint32_t builder_label_bucket(const ProfileBuilder *builder, const PdSample *sample) {
-    const Profile *profile = builder->profile;
-    uint64_t time = sample->time + builder->time_shift, bucket;
+static uint32_t builder_label_bucket_of(const Profile *profile, uint64_t time) {
+    uint64_t n;
 
+    if (time >= profile->start_ns) {
+        n = (time - profile->start_ns) / profile->bucket_ns;
+        return FIRST_BUCKET + (uint32_t)MIN(n, (uint64_t)(PROFILE_NONE - 1 - FIRST_BUCKET));
+    }
+    n = (profile->start_ns - time - 1) / profile->bucket_ns + 1;
+    return FIRST_BUCKET - (uint32_t)MIN(n, (uint64_t)FIRST_BUCKET);
+}
+
+static uint32_t builder_label_bucket(const ProfileBuilder *builder, const PdSample *sample) {
     if (!(sample->sample_type & PD_SAMPLE_TIME))
         return PROFILE_NONE;
-    bucket = time > profile->start_ns ? (time - profile->start_ns) / profile->bucket_ns : 0;
-    return bucket < PROFILE_NONE ? (uint32_t)bucket : PROFILE_NONE - 1;
+    return builder_label_bucket_of(builder->profile, sample->time + builder->time_shift);
+}
+
+void builder_label_settle_times(Profile *profile) {
+    uint32_t first;
+
+    if (profile->first_ns > profile->last_ns)
+        return;
+    first = builder_label_bucket_of(profile, profile->first_ns);
+    for (size_t i = 0; i < profile->n_labels; i++) {
+        uint32_t *bucket = &profile->labels[i].values[PROFILE_TIME];
+
+        if (*bucket != PROFILE_NONE)
+            *bucket -= first;
+    }
+    profile->start_ns -= MIN((FIRST_BUCKET - first) * profile->bucket_ns, profile->start_ns);
 }
 
 static int builder_label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {

@@ -204,6 +204,8 @@ int builder_value(ProfileBuilder *builder, const PdReadValue *value, uint64_t *r
 /* In builder-label.c: */
 /* 1 and the number of the label; 0: a filter leaves the sample out. Else its time counts. */
 int builder_label(ProfileBuilder *builder, const PdSample *sample, uint32_t event, uint32_t *ret);
+/* Counts spans of time from the earliest sample; once, when the profile is complete. */
+void builder_label_settle_times(Profile *profile);
 /* After a record that may have changed what a control group is called. */
 void builder_groups_forget(ProfileBuilder *builder);
 

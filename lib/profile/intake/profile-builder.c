@@ -225,6 +225,7 @@ int profile_builder_take(ProfileBuilder *builder, Profile **ret) {
         r = builder_new_profile(builder, &next);
     if (r < 0)
         return r;
+    builder_label_settle_times(builder->profile);
     *ret = builder->profile;
     builder->profile = next;
     profile_builder_forget_numbers(builder);

@@ -349,6 +349,37 @@ TEST(two_recordings_become_one_profile) {
     CHECK_EQ(a.profile->samples, 2);
 }
 
+/* The span that begins at 20 has the number 0, whichever recording is read first. */
+TEST(spans_are_counted_from_the_earliest_sample) {
+    for (unsigned turn = 0; turn < 2; turn++) {
+        _cleanup_(made_done) Made a = {}, b = {};
+        ProfileOptions options = {.keys = profile_key_bit(PROFILE_TIME), .bucket_ns = 10};
+        PdDamage why;
+
+        begin(&a, 0, 0);
+        put_chain(&a, PD_MISC_USER, turn == 0 ? 1042 : 20, CODE, USER, CODE);
+        put_chain(&a, PD_MISC_USER, turn == 0 ? 1047 : 35, CODE, USER, CODE);
+        begin(&b, 0, 0);
+        put_chain(&b, PD_MISC_USER, turn == 0 ? 20 : 1042, CODE, USER, CODE);
+        put_chain(&b, PD_MISC_USER, turn == 0 ? 35 : 1047, CODE, USER, CODE);
+        CHECK_OK(pd_reader_open_memory((Bytes){.data = a.bytes.data, .size = a.bytes.size}, NULL,
+                                       &a.reader, &why));
+        CHECK_OK(pd_reader_open_memory((Bytes){.data = b.bytes.data, .size = b.bytes.size}, NULL,
+                                       &b.reader, &why));
+        CHECK_OK(profile_builder_new(&options, &a.builder));
+        CHECK_OK(profile_builder_begin(a.builder, a.reader));
+        CHECK_OK(profile_builder_read(a.builder));
+        CHECK_OK(profile_builder_begin(a.builder, b.reader));
+        CHECK_OK(profile_builder_read(a.builder));
+        CHECK_OK(profile_builder_take(a.builder, &a.profile));
+        CHECK_EQ(a.profile->start_ns, 20);
+        CHECK_EQ(a.profile->n_labels, 3);
+        CHECK_EQ(a.profile->labels[turn == 0 ? 1 : 0].values[PROFILE_TIME], 0);
+        CHECK_EQ(a.profile->labels[turn == 0 ? 2 : 1].values[PROFILE_TIME], 1);
+        CHECK_EQ(a.profile->labels[turn == 0 ? 0 : 2].values[PROFILE_TIME], 102);
+    }
+}
+
 /* A LOST record at the time 11, and what the event lost in all. */
 static void put_losses(Made *m) {
     put_chain(m, PD_MISC_USER, 10, CODE, USER, CODE);
