@@ -3,12 +3,18 @@
 
 #include <errno.h>
 
+#include "util/clock.h"
+
 /*
  * Nodes that have samples of their own get numbers by how many they have, so that frequent stacks
  * have small ones ("ranks": their places in preorder). Then for each span that has samples: how
  * many empty spans are before it, how many stacks it has, and its stacks in order: the distance to
  * the one before, doubled, plus one if a number of samples follows, which else is 1.
+ * A browser has an array of all spans, also of empty ones, so spans are joined where samples lie
+ * far apart: a part of a second first, then whole seconds.
  */
+
+enum { BUCKETS_MAX = 10000000, COLUMNS_MAX = 1000000 /* of whole seconds */ };
 
 typedef struct HeatCell {
     uint32_t bucket, rank;
@@ -60,10 +66,21 @@ static int page_heat_ranks(PageWriter *w, const PageTree *tree, uint32_t **ret) 
     return 0;
 }
 
+/* How many spans become one. */
+static uint32_t page_heat_step(const Profile *profile, uint32_t n_buckets) {
+    uint32_t second = (uint32_t)MAX(NS_PER_SECOND / profile->bucket_ns, UINT64_C(1));
+
+    for (uint32_t step = 1; step < second; step++)
+        if (second % step == 0 && n_buckets / step < BUCKETS_MAX)
+            return step;
+    return second * (n_buckets / second / COLUMNS_MAX + 1);
+}
+
 /* Sorted, each pair of span and rank once. */
 static size_t page_heat_collect(const PageInput *input, const PageTree *tree, const uint32_t *ranks,
-                                HeatCell *cells) {
+                                HeatCell *cells, uint32_t *ret_step) {
     const Profile *profile = input->profile;
+    uint32_t n_buckets = 0, step;
     size_t n = 0, kept = 0;
 
     for (size_t i = 0; i < profile->n_cells; i++) {
@@ -75,7 +92,11 @@ static size_t page_heat_collect(const PageInput *input, const PageTree *tree, co
         cells[n++] = (HeatCell){.bucket = bucket,
                                 .rank = ranks[tree->rank[tree->cell_nodes[i]]],
                                 .samples = cell->samples};
+        n_buckets = MAX(n_buckets, bucket + 1);
     }
+    *ret_step = step = page_heat_step(profile, n_buckets);
+    for (size_t i = 0; i < n; i++)
+        cells[i].bucket /= step;
     qsort(cells, n, sizeof(*cells), page_heat_cell_order);
     for (size_t i = 0; i < n; i++)
         if (kept > 0 && cells[kept - 1].bucket == cells[i].bucket &&
@@ -103,7 +124,7 @@ int page_heat_write(PageWriter *w, const PageInput *input, const PageTree *tree)
     const Profile *profile = input->profile;
     _cleanup_free_ HeatCell *cells = calloc(profile->n_cells + 1, sizeof(*cells));
     _cleanup_free_ uint32_t *ranks = NULL;
-    uint32_t next = 0, n_buckets = 0;
+    uint32_t next = 0, n_buckets = 0, step;
     size_t n;
     int r;
 
@@ -113,8 +134,8 @@ int page_heat_write(PageWriter *w, const PageInput *input, const PageTree *tree)
     r = page_heat_ranks(w, tree, &ranks);
     if (r < 0)
         return r;
-    n = page_heat_collect(input, tree, ranks, cells);
-    page_json_u64(w, "bucket_ns", profile->bucket_ns);
+    n = page_heat_collect(input, tree, ranks, cells, &step);
+    page_json_u64(w, "bucket_ns", profile->bucket_ns * step);
     if (profile->real_known)
         page_json_u64(w, "real_ms", (profile->start_ns + profile->real_offset) / 1000000);
     page_json_u64(w, "start_ms", profile->start_ns / 1000000);

@@ -62,7 +62,8 @@ class HeatMap {
         this.columns = Math.max(1, Math.ceil(heat.n / heat.rows));
         this.canvas = element("canvas", {
             tabindex: "0", role: "application", "aria-roledescription": "heat map",
-            "aria-label": "Samples by time: columns are seconds, rows are offsets within a second. " +
+            "aria-label": (heat.rows > 1 ? "Samples by time: columns are seconds, rows are offsets within a second. "
+                : `Samples by time: a column is ${formatDuration(heat.bucketMs * 1e6)}. `) +
                 "Arrow keys move, Shift with arrow keys selects a range, Escape clears it.",
             "aria-describedby": "announcement",
         });

@@ -239,6 +239,44 @@ TEST(rare_stacks_fold_into_other) {
         CHECK(tree->cell_nodes[i] < 6);
 }
 
+/* A heat map of two samples so many spans of 20 ms apart. */
+static const char *heat_apart(uint32_t distance, Buffer *out) {
+    _cleanup_(made_profile_done) MadeProfile made =
+        make_small(profile_key_bit(PROFILE_TIME), "work", FRAME_NAMED);
+    PageInput input = input_of(&made);
+
+    made.profile->bucket_ns = 20000000;
+    made.profile->labels[0].values[PROFILE_TIME] = 0;
+    make_label(&made)->values[PROFILE_TIME] = distance;
+    made.profile->cells[2].label = 1;
+    buffer_clear(out);
+    if (page_heat_map(&input, to_buffer, out) < 0)
+        abort();
+    buffer_append(out, "", 1);
+    return (const char *)out->data;
+}
+
+TEST(spans_are_joined_where_samples_lie_far_apart) {
+    static const struct {
+        uint32_t distance;
+        const char *bucket, *n;
+    } rows[] = {
+        {9999998, "\"bucket_ns\":20000000,", "\"n_buckets\":9999999}"},
+        {10000000, "\"bucket_ns\":40000000,", "\"n_buckets\":5000001}"},
+        {249999998, "\"bucket_ns\":500000000,", "\"n_buckets\":10000000}"},
+        {UINT32_MAX - 1, "\"bucket_ns\":86000000000,", "\"n_buckets\":998830}"},
+    };
+    _cleanup_(buffer_done) Buffer out = {};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *text = heat_apart(rows[i].distance, &out);
+
+        CHECK(strstr(text, rows[i].bucket));
+        CHECK(strstr(text, rows[i].n));
+        CHECK(strstr(text, "\"n_filled\":2,"));
+    }
+}
+
 TEST(a_heat_map_says_that_it_has_folded_rare_stacks) {
     enum { STACKS = 90000, CELLS = (1 << 19) + 1 };
     _cleanup_(made_profile_done) MadeProfile made = make_profile(profile_key_bit(PROFILE_TIME));
