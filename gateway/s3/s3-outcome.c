@@ -118,7 +118,9 @@ static void s3_run_finish_snapshot(S3Run *self) {
 static void s3_run_finish(S3Run *self) {
     S3Item *item = &self->item;
 
-    s3_run_forget_upload(self);
+    /* What a refused upload left is cleaned by the next step. */
+    if (!self->state.is_multipart)
+        s3_run_forget_upload(self);
     if (!item->is_snapshot) {
         Range range = {item->slot.since_ns, item->slot.until_ns};
 
@@ -150,6 +152,7 @@ void s3_run_succeed(S3Run *self) {
     self->failures = 0;
     self->last_status = 200;
     self->pause_ns = clock_monotonic_ns() + s3_run_pause(self);
+    s3_run_forget_upload(self);
     s3_run_finish(self);
 }
 

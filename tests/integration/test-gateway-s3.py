@@ -270,6 +270,7 @@ def snapshot(name, of="raw", seconds=2):
 def need_large():
     """A snapshot of more than one part, made once."""
     if not Run.get().has_large:
+        time.sleep(3)  # a scene that is new has recorded too little
         snapshot("large")
         Run.has_large = True
 
@@ -302,6 +303,22 @@ def multipart_upload_that_fails_is_aborted():
             check(bucket.parts[key] > 1, "it has one part")
             equal(bucket.uploads, {}, "uploads that are left")
             check([m for m, _ in bucket.requests].count("DELETE") >= 1, "nothing was aborted")
+
+
+@test
+def multipart_upload_that_is_refused_is_aborted():
+    need_large()
+    with Bucket() as bucket:
+        bucket.fail("PUT", words="partNumber=2", times=1, status=413)
+        with Gateway(bucket, "too-large", content="snapshots") as gateway:
+            wait_until(lambda: "DELETE" in {method for method, _ in bucket.requests}, WAIT_S, "an abort")
+            wait_until(lambda: bucket.uploads == {}, WAIT_S, "its end")
+            snapshot("behind", of="default")
+            wait_until(lambda: any("behind" in key for key in bucket.objects), WAIT_S, "the snapshot behind it")
+            gateway.stop()
+        check(not any("/large-" in key for key in bucket.objects), f"{sorted(bucket.objects)}")
+        state = gateway.read_state()
+        equal((state["refused"], state["key"], state["multipart"]), (1, "", False), "refused, and the upload under way in the state")
 
 
 @test
