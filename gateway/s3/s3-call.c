@@ -134,9 +134,11 @@ static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
     S3Result result = {.retry_after_ns = answer->retry_after_ns, .answer = answer};
 
     call->sent = NULL;
-    call->target->sent_bytes += answer->sent_bytes;
     result.verdict = s3_problem_judge(answer, result.sentence);
-    if (result.verdict != S3_DONE)
+    if (result.verdict == S3_DONE) {
+        call->target->requests++;
+        call->target->sent_bytes += answer->sent_bytes;
+    } else
         call->target->on_problem(call->target->userdata, result.sentence,
                                  answer->error != 0 ? S3_NO_ANSWER : answer->status);
     if (!s3_call_repeat(call, &result))
@@ -178,7 +180,6 @@ static int s3_call_send(S3Call *call) {
     const S3Request *request = &call->request;
 
     call->attempts++;
-    call->target->requests++;
     return transport_send(call->target->transport,
                           &(TransportOptions){.config = call->target->config,
                                               .method = request->method,
