@@ -197,6 +197,35 @@ def callees_are_those_below_in_the_stacks_of_perf_script():
     check(not found, f"{len(found)} of {len(want)} chains differ, perf's and ours: {list(found.items())[:4]}")
 
 
+def folded_by_perf(path):
+    """Comm and stack of each sample by perf script, the innermost function first."""
+    text = subprocess.run(["perf", "script", "-i", path, "--no-inline", "-F", "comm,ip,sym"], capture_output=True, text=True,
+                          check=True, errors="surrogateescape", timeout=120).stdout
+    stacks = collections.Counter()
+    for sample in filter(str.strip, text.split("\n\n")):
+        comm, *frames = sample.strip("\n").split("\n")
+        stacks[comm.strip(), settled(plain(re.sub(r"^\s*[0-9a-f]+ ", "", frame)) for frame in frames)] += 1
+    return stacks
+
+
+def folded_by_us(path):
+    stacks = collections.Counter()
+    for line in ended(profctl("folded", "--count", "--by=comm", path), 0).stdout.splitlines():
+        stack, n = line.rsplit(" ", 1)
+        comm, *frames = stack.split(";")
+        stacks[comm, settled(plain(frame) for frame in reversed(frames))] += int(n)
+    return stacks
+
+
+@test
+def folded_stacks_are_those_of_perf_script():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    want, got = folded_by_perf(path), folded_by_us(path)
+    check(len(want) > 50, f"perf shows {len(want)} stacks")
+    found = {c: (want[c], got[c]) for c in want.keys() | got.keys() if want[c] != got[c]}
+    check(not found, f"{len(found)} of {len(want)} stacks differ, perf's and ours: {list(found.items())[:4]}")
+
+
 @test
 def csv_and_json_have_the_same_rows():
     path = recording("clock", "-e", "cpu-clock", "-g")
