@@ -6,6 +6,7 @@ the samples that profd has; large ones go in parts; a wrong secret is refused.""
 import functools
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -109,6 +110,10 @@ def large_snapshot_goes_in_parts_and_is_the_same_bytes():
     check(os.path.getsize(path) > 2 * PART_BYTES, f"it has {os.path.getsize(path)} bytes only")
     with gateway("parts", Content="snapshots"):
         key = wait_keys("parts", 1)[0]
+        # S3 marks an object that was uploaded in parts with their number.
+        tag = dict(zip(Run.swift.rows("Key"), Run.swift.rows("ETag")))[key]
+        parts = re.fullmatch(r'"[0-9a-f]{32}-(\d+)"', tag)
+        check(parts and int(parts[1]) >= 2, f"the object has the tag {tag}")
         with open(path, "rb") as f:
             check(f.read() == Run.swift.get(key), "the object is not the snapshot")
         equal(Run.swift.uploads(), [], "uploads that are left")
@@ -121,7 +126,10 @@ def large_snapshot_goes_in_parts_and_is_the_same_bytes():
 def killed_gateway_leaves_no_parts_behind():
     Run.get()
     snapshot("killed")
-    for _ in range(KILLS):
+    # The first one dies within an upload, the others at any moment.
+    with gateway("killed", Content="snapshots"):
+        wait_until(Run.swift.uploads, WAIT_S, "an upload in parts to begin")
+    for _ in range(KILLS - 1):
         with gateway("killed", Content="snapshots"):
             time.sleep(random.uniform(0.1, 0.8))
     with gateway("killed", Content="snapshots"):
