@@ -17,7 +17,8 @@ from varlink import Varlink  # noqa: E402
 from workload import LONG, need_root, scratch, spinning  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
-MAX_USE = 4 << 20
+MAX_USE, SMALL = 4 << 20, 1 << 20
+LIMIT_S = 60
 SESSIONS, SECONDS = (10, 105) if LONG else (3, 9)
 ROTATIONS = 1000 if LONG else 20
 STEP_S = 3600
@@ -114,13 +115,23 @@ def a_session_may_have_its_own_budget_and_count():
         session("small", Frequency=999, Compress="none", RotateIntervalSec="1s", MaxUse="1M") + \
         session("old", Frequency=99, RotateIntervalSec="1s", MaxRetentionSec="2s")
     with scratch() as folder, spinning(), Daemon(folder, config=text) as daemon:
-        for _ in range(300 if LONG else 60):
+        limited = ["default", "small"] + (["old"] if clock_is_synchronised() else [])
+        begin, made_bytes = time.monotonic(), {}
+        while time.monotonic() < begin + (30 if LONG else 6) or sum(made_bytes.values()) < 3 * SMALL:
+            check(time.monotonic() < begin + LIMIT_S, f"of 'small' only {sum(made_bytes.values())} bytes were made")
             time.sleep(0.1)
             check(len(daemon.segments()) <= 3, f"{len(daemon.segments())} segments where 2 may be")
             total, segment = sizes(os.path.join(daemon.store, "sessions", "small"))
-            check(total <= (1 << 20) + segment + OVER, f"{total} bytes where 1 MiB may be")
-            check(len(daemon.segments("old")) <= 5 or not clock_is_synchronised(), f"{len(daemon.segments('old'))} segments of 1 s in 2 s")
+            check(total <= SMALL + segment + OVER, f"{total} bytes where {SMALL} may be")
+            for path in daemon.segments("small"):
+                with contextlib.suppress(FileNotFoundError):
+                    made_bytes[path] = os.path.getsize(path)
+            if "old" in limited:
+                check(len(daemon.segments("old")) <= 5, f"{len(daemon.segments('old'))} segments of 1 s in 2 s")
         equal(daemon.stop(), 0, "status")
+        for name, numbers in numbers_of(daemon, limited).items():
+            check(numbers and numbers[0] > 1, f"the segments of '{name}' are {numbers}: nothing or everything was deleted")
+        print(f"# {sum(made_bytes.values())} bytes of 'small' in {time.monotonic() - begin:.1f} s, limits of {limited}")
 
 
 @contextlib.contextmanager
