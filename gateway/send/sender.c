@@ -372,6 +372,11 @@ void sender_offer(Sender *sender, Interval *interval) {
 
     if (range.since_ns >= range.until_ns)
         return;
+    /* Its begin was sent with another length of the interval, so its rest becomes a window. */
+    if (range.since_ns < state->live_ns && state->live_ns < range.until_ns) {
+        range.since_ns = state->live_ns;
+        slot = NULL;
+    }
     if (has_gap)
         backlog_add(state, (Range){state->live_ns, range.since_ns}, now_ns);
     state->live_ns = range.until_ns;

@@ -116,6 +116,30 @@ TEST(destination_that_hangs_does_not_delay_another) {
     scene_end(&scene);
 }
 
+/* From the middle of a longer interval on, as after IntervalSec= was changed. */
+TEST(interval_whose_begin_was_sent_before_is_read_from_there_on) {
+    Scene scene;
+    DestinationStatus status;
+    Interval *longer;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    scene.gateway.interval_ns = 3 * INTERVAL;
+    scene_restart(&scene);
+    longer = interval_of(scene.begin_ns - INTERVAL, scene.begin_ns + 2 * INTERVAL);
+    destination_offer(scene.destination, longer);
+    interval_unref(longer);
+    run_until(2);
+    status = status_of(&scene);
+    CHECK_EQ(world.windows, 1);
+    CHECK_EQ(world.arrived[1].since_ns, scene.begin_ns + INTERVAL);
+    CHECK_EQ(world.arrived[1].until_ns, scene.begin_ns + 2 * INTERVAL);
+    CHECK_EQ(status.live_until_ns, scene.begin_ns + 2 * INTERVAL);
+    CHECK_EQ(status.backlog_ns, 0);
+    scene_end(&scene);
+}
+
 TEST(damaged_state_starts_afresh_and_says_so) {
     Scene scene;
     char path[128];
