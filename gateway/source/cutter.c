@@ -9,12 +9,17 @@
  * samples before the end have come. On an idle host no sample comes: then the second watermark
  * after the one that passed the end shows it, because a watermark overtakes records that are still
  * put in order. Between watermarks the clocks differ by what the last one says; a difference that
- * changes by a second at once means that somebody set the clock.
+ * changes by a second at once means that somebody set the clock. The interval into which it was set
+ * is torn: a window has the samples of it all. A clock that was set back lets times come again, so
+ * later intervals get other bounds, a little beside those that were used: engines discard what has
+ * the time of something else, and a file is named by it.
  */
 
 #define CLOCK_STEP_NS NS_PER_SECOND
 /* Two measurements of one difference are closer. */
 #define CLOCK_NOISE_NS NS_PER_MS
+/* More than the parts of an interval are apart. */
+#define CUTTER_SHIFT_NS (10 * NS_PER_MS)
 
 static uint64_t cutter_apart(uint64_t a, uint64_t b) {
     return MIN(a - b, b - a);
@@ -72,12 +77,26 @@ bool cutter_is_complete(const Cutter *cutter) {
 void cutter_advance(Cutter *cutter, uint64_t monotonic_ns) {
     uint64_t real_ns = cutter_real_ns(cutter, monotonic_ns), interval = cutter->interval_ns;
 
+    cutter->is_torn = false;
     cutter->since_ns = cutter->until_ns;
     if (real_ns > cutter->since_ns && real_ns - cutter->since_ns > CUTTER_JUMP * interval)
-        cutter->since_ns = real_ns - real_ns % interval;
+        cutter->since_ns = real_ns - (real_ns - cutter->shift_ns) % interval;
     cutter->until_ns = cutter->since_ns + interval;
 }
 
+bool cutter_comes_again(const Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset) {
+    return monotonic_ns + real_offset < cutter->since_ns;
+}
+
 void cutter_restart(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset) {
-    cutter_begin(cutter, cutter->interval_ns, monotonic_ns + real_offset, real_offset);
+    bool comes_again = cutter_comes_again(cutter, monotonic_ns, real_offset);
+    uint64_t shift_ns = cutter->shift_ns + (comes_again ? CUTTER_SHIFT_NS : 0);
+    uint64_t interval_ns = cutter->interval_ns, real_ns = monotonic_ns + real_offset;
+
+    shift_ns %= interval_ns;
+    cutter_begin(cutter, interval_ns, real_ns - MIN(real_ns, shift_ns), real_offset);
+    cutter->shift_ns = shift_ns;
+    cutter->since_ns += shift_ns;
+    cutter->until_ns += shift_ns;
+    cutter->is_torn = !comes_again;
 }

@@ -35,6 +35,8 @@ typedef struct Cutter {
     uint64_t since_ns, until_ns; /* of the running interval, CLOCK_REALTIME */
     uint64_t real_offset;        /* from CLOCK_MONOTONIC, modulo 2^64 */
     uint64_t marks[2];           /* the last two watermarks, the older one first */
+    uint64_t shift_ns;           /* of all bounds, after the clock was set back */
+    bool is_torn;                /* the clock was set in the running interval: it is a window */
 } Cutter;
 
 /* Begins with the interval that `now_ns` (CLOCK_REALTIME) lies in. The clocks differ by real_offset
@@ -42,8 +44,8 @@ typedef struct Cutter {
 void cutter_begin(Cutter *cutter, uint64_t interval_ns, uint64_t now_ns, uint64_t real_offset);
 /* Another stream continues: its watermarks count anew. */
 void cutter_resume(Cutter *cutter);
-/* A watermark, and the difference of the clocks at that time. True: the clock was set, so that the
- * running interval must end now, with cutter_restart(). */
+/* A watermark, and the difference of the clocks at that time. True: the clock was set, so that
+ * cutter_restart() must follow. */
 bool cutter_mark(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset);
 /* Whether the running interval has ended: a sample of this time is behind it, or everything before
  * its end has come. */
@@ -52,6 +54,8 @@ bool cutter_is_complete(const Cutter *cutter);
 /* Goes on to the next interval. If the sample or watermark lies more than CUTTER_JUMP intervals
  * behind it, goes on there. */
 void cutter_advance(Cutter *cutter, uint64_t monotonic_ns);
+/* Whether the clock was set back to before the running interval, which then ends here. */
+bool cutter_comes_again(const Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset);
 /* After the clock was set: goes on with the interval of this time. */
 void cutter_restart(Cutter *cutter, uint64_t monotonic_ns, uint64_t real_offset);
 /* In CLOCK_REALTIME. */

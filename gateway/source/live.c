@@ -139,7 +139,8 @@ Interval *live_take(Live *live) {
     return interval;
 }
 
-/* Ends the running interval. The caller goes on with the next one. */
+/* Ends the running interval, which is handed over unless it is torn. The caller goes on with the
+ * next one. */
 static int live_cut(Live *live) {
     const Cutter *cutter = &live->cutter;
     Interval *interval;
@@ -152,6 +153,10 @@ static int live_cut(Live *live) {
     profile->real_offset = cutter->real_offset;
     profile->real_known = true;
     r = interval_gaps_take(&live->gaps, cutter->since_ns, cutter->until_ns, &missing_ns);
+    if (r == 0 && cutter->is_torn) {
+        profile_free(profile);
+        return 0;
+    }
     if (r == 0)
         r = namer_make(live->options.namer, profile, cutter->since_ns, cutter->until_ns, &interval);
     else
@@ -181,7 +186,8 @@ static int live_take_mark(Live *live, const FollowItem *item) {
 
     live->pause_ms = PAUSE_FIRST_MS;
     if (r == 0 && cutter_mark(&live->cutter, mark->time, real_offset)) {
-        r = live_cut(live);
+        if (cutter_comes_again(&live->cutter, mark->time, real_offset))
+            r = live_cut(live);
         cutter_restart(&live->cutter, mark->time, real_offset);
     }
     while (r == 0 && cutter_is_complete(&live->cutter)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "source/cutter.h"
 #include "test.h"
+#include "util/macro.h"
 
 /* The clocks of these tests differ by OFFSET: second 5 of the stream is second 1005 of the wall. */
 
@@ -76,16 +77,57 @@ TEST(clock_that_is_adjusted_moves_the_cut_and_is_no_step) {
     CHECK(!cutter_is_behind(&cutter, 10 * SECOND - 1001));
 }
 
-TEST(clock_that_is_set_ends_the_interval_either_way) {
-    Cutter forward = begun(7), backward = begun(7);
+TEST(interval_into_which_the_clock_is_set_is_torn) {
+    static const struct {
+        int64_t step_s;
+        uint64_t since_s;
+    } rows[] = {{3600, 4600}, {10, 1010}, {1, 1000}, {-1, 1000}, {-7, 1000}};
 
-    CHECK(cutter_mark(&forward, 8 * SECOND, OFFSET + 3600 * SECOND));
-    cutter_restart(&forward, 8 * SECOND, OFFSET + 3600 * SECOND);
-    CHECK_EQ(forward.since_ns, 4600 * SECOND);
-    CHECK(cutter_mark(&backward, 8 * SECOND, OFFSET - 500 * SECOND));
-    cutter_restart(&backward, 8 * SECOND, OFFSET - 500 * SECOND);
-    CHECK_EQ(backward.since_ns, 500 * SECOND);
-    CHECK_EQ(backward.until_ns, 510 * SECOND);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        Cutter cutter = begun(7);
+        uint64_t offset = OFFSET + (uint64_t)rows[i].step_s * SECOND;
+
+        CHECK(cutter_mark(&cutter, 8 * SECOND, offset));
+        CHECK(!cutter_comes_again(&cutter, 8 * SECOND, offset));
+        cutter_restart(&cutter, 8 * SECOND, offset);
+        CHECK(cutter.is_torn);
+        CHECK_EQ(cutter.since_ns, rows[i].since_s * SECOND);
+        CHECK_EQ(cutter.until_ns, (rows[i].since_s + 10) * SECOND);
+        cutter_advance(&cutter, cutter.until_ns - offset);
+        CHECK(!cutter.is_torn);
+        CHECK_EQ(cutter.since_ns, (rows[i].since_s + 10) * SECOND);
+    }
+}
+
+TEST(no_bounds_are_used_twice_when_times_come_again) {
+    const uint64_t shift = SECOND / 100;
+    Cutter cutter = begun(7);
+
+    for (unsigned i = 1; i <= 2; i++) {
+        uint64_t offset = OFFSET - i * 500 * SECOND;
+
+        CHECK(cutter_mark(&cutter, 8 * SECOND, offset));
+        CHECK(cutter_comes_again(&cutter, 8 * SECOND, offset));
+        cutter_restart(&cutter, 8 * SECOND, offset);
+        CHECK(!cutter.is_torn);
+        CHECK_EQ(cutter.since_ns, (1000 - i * 500) * SECOND + i * shift);
+        CHECK_EQ(cutter.until_ns, cutter.since_ns + 10 * SECOND);
+    }
+    CHECK(cutter_is_behind(&cutter, 10 * SECOND + 2 * shift));
+    CHECK(!cutter_is_behind(&cutter, 10 * SECOND + shift));
+    cutter_advance(&cutter, 1000000 * SECOND + 3);
+    CHECK_EQ(cutter.since_ns, (1000000 - 10) * SECOND + 2 * shift);
+}
+
+/* The bounds are shifted, so the first interval may begin before the time that the clock shows. */
+TEST(interval_after_a_step_back_has_the_time_that_the_clock_shows) {
+    Cutter cutter = begun(7);
+    uint64_t offset = OFFSET - 508 * SECOND;
+
+    CHECK(cutter_mark(&cutter, 8 * SECOND, offset));
+    cutter_restart(&cutter, 8 * SECOND, offset);
+    CHECK_EQ(cutter.since_ns, 490 * SECOND + SECOND / 100);
+    CHECK_EQ(cutter.until_ns, 500 * SECOND + SECOND / 100);
 }
 
 TEST(time_far_ahead_is_jumped_to) {
