@@ -13,7 +13,8 @@
 
 /*
  * Writes profiles as files. The name of a file is made of the time of its interval, so an interval
- * that is sent again after a kill replaces its file and is there once.
+ * that is sent again after a kill replaces its file and is there once. The position says that a
+ * file is there, so the name is on the disk before it.
  */
 
 static void file_folder_stamp(uint64_t ns, char *to, size_t size) {
@@ -53,7 +54,8 @@ int file_folder_write(const char *folder, const FileFolderItem *item, Bytes cont
     if (fd < 0)
         return -errno;
     r = file_write_all(fd, content.data, content.size);
-    if (r == 0 && (fdatasync(fd) < 0 || renameat(dirfd, scratch, dirfd, name) < 0))
+    if (r == 0 &&
+        (fdatasync(fd) < 0 || renameat(dirfd, scratch, dirfd, name) < 0 || fsync(dirfd) < 0))
         r = -errno;
     if (r < 0)
         (void)unlinkat(dirfd, scratch, 0);

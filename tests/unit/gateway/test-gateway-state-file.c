@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include "send/file-folder.h"
 #include "test.h"
 #include "util/file.h"
 #include "util/macro.h"
@@ -14,6 +15,22 @@
 
 static char folder[] = "/tmp/profd-state-XXXXXX";
 static bool is_made;
+
+#define FILE_NAME "there-19700101T000000.000000010Z.pb.gz"
+
+/* Synced folders, and whether the last one had the name of the profile by then. */
+static unsigned folder_syncs;
+static bool has_name;
+
+int fsync(int fd) {
+    struct stat status;
+
+    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        folder_syncs++;
+        has_name = fstatat(fd, FILE_NAME, &status, 0) == 0;
+    }
+    return 0;
+}
 
 static int remove_one(const char *path, const struct stat *status _unused_, int kind _unused_,
                       struct FTW *at _unused_) {
@@ -63,6 +80,22 @@ static int save(const char *name, const SendState *state) {
     _cleanup_(buffer_done) Buffer text = {};
 
     return send_state_print(state, &text) ?: state_file_save(place(), name, STATE_SUFFIX, &text);
+}
+
+/* A position on the disk says that the file is there, too. */
+TEST(profile_in_a_folder_is_synced_with_its_name) {
+    const FileFolderItem item = {.name = "there", .since_ns = 10, .number = FILE_FOLDER_WHOLE};
+    char path[256];
+    struct stat status;
+
+    folder_syncs = 0;
+    has_name = false;
+    CHECK_OK(file_folder_write(place(), &item, (Bytes){(const uint8_t *)"profile", 7}));
+    snprintf(path, sizeof(path), "%s/%s", place(), FILE_NAME);
+    CHECK_EQ(stat(path, &status), 0);
+    CHECK_EQ(status.st_size, 7);
+    CHECK_EQ(folder_syncs, 1);
+    CHECK(has_name);
 }
 
 TEST(state_comes_back_as_it_was_written) {
