@@ -114,7 +114,7 @@ static void s3_cleanup_on_list(void *userdata, const S3Result *call) {
         r = s3_answer_uploads((Bytes){.data = answer->data, .size = answer->size},
                               cleanup->options.key, &cleanup->uploads);
     if (r < 0) {
-        result.verdict = S3_AGAIN;
+        result.verdict = S3_WAIT;
         (void)snprintf(result.sentence, sizeof(result.sentence),
                        "The store gives no valid list of multipart uploads.");
     }

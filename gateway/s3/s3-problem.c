@@ -38,6 +38,7 @@ static const struct {
     { "TemporaryRedirect", S3_WAIT, "The bucket has another address for now: URL= has to name it." },
     { "AllAccessDisabled", S3_WAIT, "The store has disabled the account of the access key." },
     { "AccountProblem", S3_WAIT, "The store has a problem with the account of the access key." },
+    { "NotImplemented", S3_WAIT, "The store cannot do what the gateway asks of it." },
     { "QuotaExceeded", S3_WAIT, "The quota of the bucket is used up: raise it, or delete objects." },
     { "XMinioStorageFull", S3_WAIT, "The disks of the store are full." },
     { "NoSuchUpload", S3_RESTART, "The store has dropped a multipart upload before it was complete." },
@@ -60,7 +61,8 @@ static const struct {
 static S3Verdict s3_problem_by_status(long status) {
     if (status >= 200 && status < 300)
         return S3_DONE;
-    if (status == 408 || status == 409 || status == 425 || status == 429 || status >= 500)
+    if (status == 408 || status == 409 || status == 425 || status == 429 ||
+        (status >= 500 && status != 501))
         return S3_AGAIN;
     return status == 413 ? S3_REFUSED : S3_WAIT;
 }

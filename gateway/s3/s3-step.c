@@ -11,7 +11,8 @@
  * s3_run_step() decides which, and runs whenever one of them has ended or a time has come.
  */
 
-/* A multipart upload that may not be looked for must not stop all others. */
+/* A multipart upload that may not be looked for, or by a store that has no list of them, must not
+ * stop all others. */
 enum { S3_CLEANUPS_MAX = 5 };
 
 bool s3_run_sends_snapshots(const SendConfig *config) {

@@ -162,6 +162,8 @@ TEST(verdict_follows_the_code_before_the_status) {
     CHECK_EQ(judge(400, "EntityTooLarge", sentence), S3_REFUSED);
     CHECK_EQ(judge(500, "", sentence), S3_AGAIN);
     CHECK_EQ(judge(429, "", sentence), S3_AGAIN);
+    CHECK_EQ(judge(501, "", sentence), S3_WAIT);
+    CHECK_EQ(judge(501, "NotImplemented", sentence), S3_WAIT);
     CHECK_EQ(judge(413, "", sentence), S3_REFUSED);
     CHECK_EQ(judge(301, "", sentence), S3_WAIT);
     CHECK_EQ(judge(400, "Unheard", sentence), S3_WAIT);
