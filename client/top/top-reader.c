@@ -221,11 +221,13 @@ static int top_reader_cut(TopReader *reader, uint64_t watermark_ns) {
     return r < 0 ? r : top_reader_begin_again(reader);
 }
 
-/* A gap before the first sample is not shown. */
-static void top_reader_note_gap(TopReader *reader) {
+static int top_reader_note_gap(TopReader *reader, const PdGap *gap) {
+    int r;
+
     pthread_mutex_lock(&reader->shared->lock);
-    reader->shared->gaps += reader->shared->world.n_slices > 0;
+    r = top_world_note_gap(&reader->shared->world, gap);
     pthread_mutex_unlock(&reader->shared->lock);
+    return r;
 }
 
 /* 0 at the end of the stream, or a negative errno. */
@@ -242,7 +244,7 @@ static int top_reader_read(TopReader *reader) {
         else if (item.what == FOLLOW_WATERMARK)
             r = top_reader_cut(reader, item.mark.time);
         else
-            top_reader_note_gap(reader);
+            r = top_reader_note_gap(reader, &item.mark.gap);
     }
     return r;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <curses.h>
-#include <inttypes.h>
 #include <langinfo.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,11 +98,10 @@ static void top_screen_facts(const Top *top) {
 
 static void top_screen_notice(Top *top) {
     char line[2 * TEXT_MAX], notice[sizeof(top->shared->notice)] = "";
-    uint64_t gaps = 0;
+    size_t gaps = top->table.n_gaps;
 
     if (pthread_mutex_trylock(&top->shared->lock) == 0) {
         memcpy(notice, top->shared->notice, sizeof(notice));
-        gaps = top->shared->gaps;
         pthread_mutex_unlock(&top->shared->lock);
     }
     if (top->prompt != TOP_PROMPT_NONE)
@@ -122,7 +120,7 @@ static void top_screen_notice(Top *top) {
         snprintf(line, sizeof(line), "Rows with '%s', %zu others are hidden.", top->choice.filter,
                  top->table.n_hidden);
     else if (gaps > 0)
-        snprintf(line, sizeof(line), "profd did not record all the time (%" PRIu64 " gap%s).", gaps,
+        snprintf(line, sizeof(line), "profd did not record all of this window (%zu gap%s).", gaps,
                  gaps > 1 ? "s" : "");
     else
         line[0] = '\0';

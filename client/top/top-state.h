@@ -20,7 +20,6 @@ typedef struct TopShared {
     TopWorld world;
     unsigned generation; /* rises with each slice */
     char notice[160];    /* what is wrong with the stream; empty: nothing */
-    uint64_t gaps;       /* reported by the stream */
     uint64_t wanted_us;  /* read again, from this wall-clock time; 0: go on */
     bool stop;
 } TopShared;

@@ -226,6 +226,7 @@ int top_table_fill(TopTable *table, const TopWorld *world, const TopChoice *choi
     top_table_done(table);
     table->keys = choice->keys;
     table->lost = world->lost;
+    table->n_gaps = world->n_gaps;
     if (profile->first_ns < profile->last_ns)
         table->window_s = (double)(profile->last_ns - profile->first_ns) / (double)NS_PER_SECOND;
     table->event = top_table_event(profile, choice->event, &table->n_events);

@@ -25,6 +25,7 @@ typedef struct TopTable {
     size_t n_hidden;  /* rows that the filter left out */
     uint64_t samples; /* of the event, in the window */
     uint64_t lost;
+    size_t n_gaps;   /* in the window */
     double cpus;     /* busy by the event, if that is one of time; else 0 */
     double window_s; /* what the samples are of */
     uint32_t event;  /* that was shown; PROFILE_NONE: there is none */

@@ -36,6 +36,7 @@ void top_world_done(TopWorld *world) {
     free(world->slices);
     frame_names_free(world->names);
     profile_merge_done(&world->merge);
+    pd_coverage_done(&world->gaps);
     *world = (TopWorld){};
 }
 
@@ -224,6 +225,23 @@ int top_world_add(TopWorld *world, const Profile *profile, uint64_t complete_ns)
     return top_world_thin(world);
 }
 
+int top_world_note_gap(TopWorld *world, const PdGap *gap) {
+    if (world->n_slices == 0 || !pd_gap_counts(gap))
+        return 0;
+    world->gaps.from_ns = world->begin_ns;
+    world->gaps.to_ns = UINT64_MAX;
+    pd_coverage_clip(&world->gaps);
+    return pd_coverage_add_gap(&world->gaps, gap);
+}
+
+static size_t top_world_gaps(const TopWorld *world, uint64_t since_ns, uint64_t until_ns) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < world->gaps.n_gaps; i++)
+        n += world->gaps.gaps[i].from_ns < until_ns && world->gaps.gaps[i].to_ns > since_ns;
+    return n;
+}
+
 static void top_world_count(Profile *profile) {
     profile->samples = 0;
     for (size_t i = 0; i < profile->n_events; i++)
@@ -250,6 +268,7 @@ int top_world_select(TopWorld *world, uint64_t since_ns, uint64_t until_ns) {
     world->lost = 0;
     profile->first_ns = MAX(since_ns, world->begin_ns);
     profile->last_ns = MIN(until_ns, world->end_ns);
+    world->n_gaps = top_world_gaps(world, profile->first_ns, profile->last_ns);
     for (size_t i = 0; i < world->n_slices; i++) {
         const TopSlice *slice = &world->slices[i];
 

@@ -88,6 +88,29 @@ TEST(samples_that_come_late_are_put_where_they_belong) {
     CHECK_EQ(world.merge.into->samples, 20);
 }
 
+TEST(a_window_has_the_gaps_in_it) {
+    _cleanup_(top_world_done) TopWorld world;
+    PdGap gap = {.from_ns = 90 * second, .to_ns = 99 * second, .cpu = PD_ALL_CPUS};
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    add_seconds(&world, 100, 109);
+    gap = (PdGap){.from_ns = 104 * second, .to_ns = PD_GAP_OPEN, .cpu = 1, .reason = PD_GAP_FAILED};
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    CHECK_OK(top_world_select(&world, 0, 104 * second));
+    CHECK_EQ(world.n_gaps, 0);
+    CHECK_OK(top_world_select(&world, 105 * second, 110 * second));
+    CHECK_EQ(world.n_gaps, 1);
+    gap.to_ns = 106 * second;
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    gap.reason = PD_GAP_OFFLINE;
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    CHECK_OK(top_world_select(&world, 106 * second, 110 * second));
+    CHECK_EQ(world.n_gaps, 0);
+    CHECK_OK(top_world_select(&world, 0, 110 * second));
+    CHECK_EQ(world.n_gaps, 1);
+}
+
 TEST(old_seconds_are_united_and_nothing_is_lost_by_it) {
     _cleanup_(top_world_done) TopWorld world;
 
