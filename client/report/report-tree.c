@@ -148,15 +148,17 @@ int report_print_trees(const Report *report, uint32_t event) {
     if (!report->context->no_legend)
         text_puts(out, "   SELF   TOTAL  SAMPLES\n");
     for (size_t i = 0; i < rows->n; i++) {
+        const ProfileRow *row = &rows->rows[rows->order[i]];
         uint32_t root = tree->roots[rows->order[i]];
 
-        if (root == UINT32_MAX)
+        if (!report_is_shown(report, rows, report_row_weight(report, row)))
             continue;
-        report_tree_put_row(report, rows, &rows->rows[rows->order[i]]);
+        report_tree_put_row(report, rows, row);
         buffer_clear(&prefix);
         report_tree_put_spaces(&prefix, 8);
-        report_tree_put_children(report, rows, tree,
-                                 report_tree_put_chain(report, tree, root, &prefix), &prefix);
+        if (root != UINT32_MAX)
+            report_tree_put_children(report, rows, tree,
+                                     report_tree_put_chain(report, tree, root, &prefix), &prefix);
         text_putc(out, '\n');
     }
     return STATUS_OK;

@@ -250,6 +250,19 @@ def text_has_shares_beside_counts():
 
 
 @test
+def a_tree_by_total_has_each_row_of_the_table():
+    path = recording("clock", "-e", "cpu-clock", "-g")
+    words = ("--by=symbol", "--sort=total", "--percent-limit=5", path)
+    shown = []
+    for tree in (("--tree=callers",), ("--tree=callees",), ()):
+        text = safe(ended(profctl("report", *tree, *words), 0).stdout)
+        shown.append(re.findall(r"^ *([\d.]+)% +([\d.]+)% +[\d,]+  (\S.*)$", text, re.MULTILINE))
+    check(any(own == "0.00" for own, _, _ in shown[0]), f"each row has samples of its own: {shown[0][:9]}")
+    equal(shown[0], shown[2], "rows of the tree of callers")
+    equal(shown[1], shown[2], "rows of the tree of callees")
+
+
+@test
 def code_without_a_symbol_is_one_row_of_its_file():
     path = recording("clock", "-e", "cpu-clock", "-g")
     rows = as_json(profctl("report", "--json=short", "--by=dso,symbol", path), "report")["rows"]
