@@ -101,8 +101,13 @@ static void report_choose_keys(Report *report) {
         report->keys.items[0] = PROFILE_EVENT;
     }
     report->by_period = view_by_period(&s->view, true);
-    if (row_keys_hold(&report->keys, PROFILE_EVENT) && report_mixes_events(report))
-        report->by_period = false;
+    if (!row_keys_hold(&report->keys, PROFILE_EVENT) || !report_mixes_events(report))
+        return;
+    report->by_period = false;
+    if (s->view.weight == VIEW_BY_PERIOD)
+        remark(report->context,
+               "Rows are of different events, whose periods have different units, "
+               "so they are sorted by the number of samples; --event chooses one.");
 }
 
 static void report_choose_order(Report *report) {

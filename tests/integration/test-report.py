@@ -60,7 +60,12 @@ def rows_of_comms_and_files_are_those_of_perf():
 
 @test
 def events_are_counted_apart_as_in_perf():
-    same_rows(recording("events", "-e", "task-clock,page-faults,context-switches", "-g"))
+    path = recording("events", "-e", "task-clock,page-faults,context-switches", "-g")
+    same_rows(path)
+    done = ended(profctl("report", "--period", "--by=event", path), 0)
+    check("periods have different units" in done.stderr, done.stderr)
+    equal(ended(profctl("report", "--count", "--by=event", path), 0).stdout, done.stdout, "shares of samples")
+    equal(ended(profctl("report", "--period", "--by=comm", path), 0).stderr, "", "one event in each table")
 
 
 def with_a_loss(path, lost):
