@@ -28,8 +28,9 @@ struct Delivery {
     SeriesList series;
     SendPartial before;
     bool is_divided;
-    size_t first, next; /* the series of the request in flight */
-    uint64_t samples;   /* of it */
+    size_t first, next;       /* the series of the request in flight */
+    uint64_t samples, folded; /* of it */
+    uint64_t again;           /* so many series arrived before, when they had other labels */
     Buffer body;
     size_t body_bytes;
     TransportRequest *request;
@@ -78,7 +79,14 @@ static uint64_t delivery_hash(const SeriesList *series, size_t n) {
 }
 
 static void delivery_finish(Delivery *delivery, SendVerdict verdict) {
+    SendCounters *counters = delivery->settings->counters;
+
     delivery->result.verdict = verdict;
+    /* Once for an interval, however often it is tried. */
+    if (verdict == SEND_ACCEPTED || verdict == SEND_REFUSED) {
+        counters->dropped_samples += delivery->series.dropped;
+        counters->other_samples += delivery->series.other;
+    }
     if (delivery->first > 0)
         delivery->result.partial = (SendPartial){
             .range = delivery_range(delivery),
@@ -99,7 +107,6 @@ static void delivery_fail_without_answer(Delivery *delivery, SendVerdict verdict
 }
 
 static int delivery_divide(Delivery *delivery) {
-    SendCounters *counters = delivery->settings->counters;
     const SendPartial *before = &delivery->before;
     int r = series_list_make(delivery->interval, &delivery->settings->series, &delivery->series);
 
@@ -109,10 +116,8 @@ static int delivery_divide(Delivery *delivery) {
     if (before->n > 0 && before->n <= delivery->series.n &&
         before->hash == delivery_hash(&delivery->series, before->n))
         delivery->first = before->n;
-    else {
-        counters->dropped_samples += delivery->series.dropped;
-        counters->other_samples += delivery->series.other;
-    }
+    else
+        delivery->again = before->n;
     return 0;
 }
 
@@ -125,19 +130,19 @@ static uint64_t delivery_samples(const Delivery *delivery) {
 }
 
 static int delivery_encode(Delivery *delivery) {
-    uint64_t folded = 0;
     EngineInput input = {
         .interval = delivery->interval,
         .series = &delivery->series,
         .weight = delivery->settings->weight,
         .first = delivery->first,
         .max_bytes = delivery->settings->max_bytes,
-        .folded = &folded,
+        .folded = &delivery->folded,
     };
     size_t next = delivery->first;
     int r;
 
     buffer_clear(&delivery->body);
+    delivery->folded = 0;
     r = delivery->settings->engine->encode(&input, &delivery->body, &next);
     if (r == 0)
         r = buffer_error(&delivery->body);
@@ -145,7 +150,6 @@ static int delivery_encode(Delivery *delivery) {
         r = -EPROTO;
     if (r < 0)
         return r;
-    delivery->settings->counters->other_samples += folded;
     delivery->next = next;
     delivery->samples = delivery_samples(delivery);
     return 0;
@@ -169,6 +173,8 @@ static void delivery_accept(Delivery *delivery, uint64_t sent_bytes) {
     counters->sent_requests++;
     counters->sent_bytes += sent_bytes;
     counters->sent_samples += delivery->samples;
+    counters->other_samples += delivery->folded;
+    counters->repeated_requests += delivery->first < delivery->again;
     delivery->first = delivery->next;
     if (delivery->first < delivery->series.n) {
         SendPartial partial = {

@@ -32,6 +32,8 @@ typedef struct Arrived {
 static struct {
     Loop *loop;
     unsigned n_series, per_request;
+    unsigned dropped, other, folded; /* samples, the last ones of each request */
+    char site[8];                    /* a label of each series */
     /* Answers, by the number of the request; the last one goes on. */
     const TransportAnswer *answers;
     size_t n_answers, asked;
@@ -62,9 +64,15 @@ Interval *interval_unref(Interval *interval) {
 
 int series_list_make(const Interval *interval _unused_, const SeriesOptions *options _unused_,
                      SeriesList *ret) {
+    static char name[] = "site";
+
     *ret = (SeriesList){.items = calloc(world.n_series + 1, sizeof(Series)), .n = world.n_series};
-    for (unsigned i = 0; ret->items && i < world.n_series; i++)
+    ret->dropped = world.dropped;
+    ret->other = world.other;
+    for (unsigned i = 0; ret->items && i < world.n_series; i++) {
         ret->items[i].samples = 10;
+        ret->items[i].labels = (LabelSet){.list = {{name, world.site}}, .n = 1};
+    }
     return ret->items ? 0 : -ENOMEM;
 }
 
@@ -78,6 +86,7 @@ static inline int test_encode(const EngineInput *input, Buffer *body, size_t *re
     *ret_next = next < input->series->n ? next : input->series->n;
     if (input->max_bytes > 0 && input->max_bytes < 64 * 1024)
         *ret_next = input->first + 1;
+    *input->folded += world.folded;
     world.weight = input->weight;
     world.max_bytes = input->max_bytes;
     text_printf(body, "%" PRIu64 " %" PRIu64 " %zu %zu%c", input->interval->since_ns,

@@ -71,6 +71,58 @@ TEST(interval_of_several_requests_goes_on_where_it_failed) {
     scene_end(&scene);
 }
 
+TEST(samples_that_were_left_out_count_once_however_often_the_interval_is_tried) {
+    static const TransportAnswer answers[] = {
+        {.status = 200}, {.status = 503}, {.status = 413}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.config.max_body_bytes = 64 * 1024;
+    scene_restart(&scene);
+    world.n_series = 4;
+    world.per_request = 2;
+    world.dropped = 7;
+    world.other = 3;
+    world.folded = 5;
+    world.answers = answers;
+    world.n_answers = 4;
+    offer(&scene, 0);
+    run_until(1);
+    CHECK_EQ(status_of(&scene).dropped_samples, 0);
+    run_until(3);
+    run_for(NS_PER_SECOND / 10);
+    /* Two series, and one each after the engine had refused the size. */
+    CHECK_EQ(world.asked, 5);
+    CHECK_EQ(status_of(&scene).sent_samples, 40);
+    CHECK_EQ(status_of(&scene).dropped_samples, 7);
+    CHECK_EQ(status_of(&scene).other_samples, 3 + 3 * 5);
+    scene_end(&scene);
+}
+
+TEST(requests_that_come_again_after_rules_changed_are_counted) {
+    static const TransportAnswer answers[] = {
+        {.status = 200}, {.status = 503, .retry_after_ns = 3600 * NS_PER_SECOND}};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.n_series = 6;
+    world.per_request = 2;
+    strcpy(world.site, "old");
+    world.answers = answers;
+    world.n_answers = 2;
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    CHECK_EQ(world.n_arrived, 1);
+    world.n_answers = 0;
+    strcpy(world.site, "new");
+    scene_restart(&scene);
+    offer(&scene, 1);
+    run_until(1 + 3 + 3);
+    run_for(NS_PER_SECOND / 10);
+    CHECK_EQ(status_of(&scene).repeated_requests, 1);
+    scene_end(&scene);
+}
+
 TEST(refused_interval_is_lost_counted_and_holds_up_nothing) {
     static const TransportAnswer answers[] = {{.status = 400, .body = "bad label"},
                                               {.status = 200}};
