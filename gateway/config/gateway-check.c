@@ -76,6 +76,17 @@ static void gateway_check_tls(GatewayLoad *load, size_t i) {
                                 "%s= has no effect: URL= does not begin with https://", keys[k]);
 }
 
+/* The begin of an interval is as old as the interval is long before anything is sent. */
+static void gateway_check_age(GatewayLoad *load, size_t i) {
+    const SendConfig *send = &load->config->sends[i];
+
+    if (strcmp(send->type, "s3") != 0 && send->max_age_ns > 0 &&
+        send->max_age_ns < 3 * load->config->interval_ns)
+        gateway_load_report(load, &load->sends[i], SECTION_SEND, "MaxAgeSec",
+                            "MaxAgeSec= is less than three times IntervalSec=, so what fails once "
+                            "would not be sent again");
+}
+
 static void gateway_check_s3(GatewayLoad *load, size_t i) {
     static const char *const keys[] = {"Region", "KeyTemplate", "Content", "ObjectIntervalSec"};
 
@@ -194,6 +205,7 @@ int gateway_check(GatewayLoad *load) {
     for (size_t i = 0; r == 0 && i < load->config->n_sends;) {
         gateway_check_identity(load, i);
         gateway_check_tls(load, i);
+        gateway_check_age(load, i);
         gateway_check_s3(load, i);
         if (gateway_check_url(load, i) && gateway_check_rules_of(load, i))
             i++;

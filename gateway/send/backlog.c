@@ -39,14 +39,13 @@ void backlog_add(SendState *state, Range range, uint64_t now_ns) {
 }
 
 /* An interval that begins shortly after the limit would be too old when it arrives. */
-static void backlog_expire(SendState *state, const BacklogRules *rules, uint64_t now_ns) {
-    uint64_t limit, dropped;
+static void backlog_expire(SendState *state, const BacklogRules *rules, const BacklogTime *time) {
+    uint64_t limit;
 
-    if (rules->max_age_ns == 0 || now_ns < rules->max_age_ns)
+    if (rules->max_age_ns == 0 || time->now_ns < rules->max_age_ns)
         return;
-    limit = backlog_floor(rules, now_ns - rules->max_age_ns) + 2 * rules->interval_ns;
-    dropped = range_list_expire(&state->unsent, limit);
-    state->counters.expired_ns += dropped;
+    limit = backlog_floor(rules, time->now_ns - rules->max_age_ns) + 2 * rules->interval_ns;
+    state->counters.expired_ns += range_list_expire(&state->unsent, MIN(limit, time->live_ns));
 }
 
 /* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten.
@@ -66,11 +65,11 @@ static bool backlog_take_partial(SendState *state, Range *ret) {
     return false;
 }
 
-bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge, uint64_t now_ns,
-                  Range *ret) {
+bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge,
+                  const BacklogTime *time, Range *ret) {
     if (rules->share_percent < 100)
         merge = 1;
-    backlog_expire(state, rules, now_ns);
+    backlog_expire(state, rules, time);
     if (backlog_take_partial(state, ret))
         return true;
     while (state->unsent.n > 0) {

@@ -309,24 +309,27 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
     sender_work(sender);
 }
 
-/* Live intervals are in the list too, as its newest: false if there is nothing before them. */
-static bool sender_leave_out_live(const Sender *sender, Range *window) {
+/* Live intervals are in the list too, as its newest. */
+static uint64_t sender_live_since(const Sender *sender) {
+    uint64_t since_ns = UINT64_MAX;
+
     for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
         if (sender->live[i])
-            window->until_ns = MIN(window->until_ns, delivery_range(sender->live[i]).since_ns);
-    return window->since_ns < window->until_ns;
+            since_ns = MIN(since_ns, delivery_range(sender->live[i]).since_ns);
+    return since_ns;
 }
 
 static void sender_read_backlog(Sender *sender) {
+    const BacklogTime time = {clock_ns(CLOCK_REALTIME), sender_live_since(sender)};
     SourceWindow window;
     int r;
 
-    if (!backlog_next(&sender->state, &sender->rules, sender->merge, clock_ns(CLOCK_REALTIME),
-                      &sender->window)) {
+    if (!backlog_next(&sender->state, &sender->rules, sender->merge, &time, &sender->window)) {
         sender->merge = 1;
         return;
     }
-    if (!sender_leave_out_live(sender, &sender->window))
+    sender->window.until_ns = MIN(sender->window.until_ns, time.live_ns);
+    if (sender->window.since_ns >= sender->window.until_ns)
         return;
     window =
         (SourceWindow){.since_ns = sender->window.since_ns, .until_ns = sender->window.until_ns};

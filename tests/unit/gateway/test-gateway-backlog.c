@@ -9,6 +9,8 @@
 #define SECOND UINT64_C(1000000000)
 #define NOW    (UINT64_C(1764000000) * SECOND)
 
+static const BacklogTime now = {.now_ns = NOW, .live_ns = UINT64_MAX};
+
 static BacklogRules rules(void) {
     return (BacklogRules){.interval_ns = 10 * SECOND, .host = "web-1", .share_percent = 100};
 }
@@ -27,17 +29,31 @@ TEST(windows_end_where_intervals_end_and_the_oldest_is_first) {
     BacklogRules r = rules();
     Range range;
 
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK_EQ(range.since_ns, NOW - 25 * SECOND);
     CHECK_EQ(range.until_ns, NOW - 20 * SECOND);
     send_state_settle(state, range);
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK_EQ(range.until_ns, NOW - 10 * SECOND);
     send_state_settle(state, range);
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK_EQ(range.until_ns, NOW - 3 * SECOND);
     send_state_settle(state, range);
-    CHECK(!backlog_next(state, &r, 1, NOW, &range));
+    CHECK(!backlog_next(state, &r, 1, &now, &range));
+}
+
+TEST(live_interval_that_is_on_its_way_does_not_expire) {
+    const BacklogTime live = {.now_ns = NOW + 2 * SECOND, .live_ns = NOW - 10 * SECOND};
+    _cleanup_free_ SendState *state = state_with((Range){NOW - 30 * SECOND, NOW});
+    BacklogRules r = rules();
+    Range range;
+
+    r.max_age_ns = 20 * SECOND;
+    CHECK(backlog_next(state, &r, 1, &live, &range));
+    CHECK_EQ(state->counters.expired_ns, 20 * SECOND);
+    CHECK_EQ(range.since_ns, NOW - 10 * SECOND);
+    CHECK(!backlog_next(state, &r, 1, &now, &range));
+    CHECK_EQ(state->counters.expired_ns, 30 * SECOND);
 }
 
 TEST(merged_windows_do_not_bridge_what_was_sent) {
@@ -45,9 +61,9 @@ TEST(merged_windows_do_not_bridge_what_was_sent) {
     BacklogRules r = rules();
     Range range;
 
-    CHECK(backlog_next(state, &r, 2, NOW, &range));
+    CHECK(backlog_next(state, &r, 2, &now, &range));
     CHECK_EQ(range.until_ns, NOW - 80 * SECOND);
-    CHECK(backlog_next(state, &r, 6, NOW, &range));
+    CHECK(backlog_next(state, &r, 6, &now, &range));
     CHECK_EQ(range.until_ns, NOW - 60 * SECOND);
 }
 
@@ -57,11 +73,11 @@ TEST(old_intervals_expire_before_the_engine_refuses_them) {
     Range range;
 
     r.max_age_ns = 3600 * SECOND;
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK(range.since_ns >= NOW - 3600 * SECOND && range.since_ns <= NOW - 3570 * SECOND);
     CHECK_EQ(state->counters.expired_ns, range.since_ns - (NOW - 7200 * SECOND));
     r.max_age_ns = SECOND;
-    CHECK(!backlog_next(state, &r, 1, NOW, &range) || range.since_ns > NOW - 20 * SECOND);
+    CHECK(!backlog_next(state, &r, 1, &now, &range) || range.since_ns > NOW - 20 * SECOND);
 }
 
 TEST(rest_of_an_interval_comes_first_with_the_same_ends) {
@@ -71,11 +87,11 @@ TEST(rest_of_an_interval_comes_first_with_the_same_ends) {
 
     send_state_put_partial(state,
                            &(SendPartial){.range = {NOW - 40 * SECOND, NOW - 20 * SECOND}, .n = 2});
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK_EQ(range.since_ns, NOW - 40 * SECOND);
     CHECK_EQ(range.until_ns, NOW - 20 * SECOND);
     send_state_settle(state, range);
-    CHECK(backlog_next(state, &r, 1, NOW, &range));
+    CHECK(backlog_next(state, &r, 1, &now, &range));
     CHECK_EQ(range.since_ns, NOW - 100 * SECOND);
 }
 
@@ -107,7 +123,7 @@ TEST(intervals_beyond_the_share_leave_the_backlog_and_are_counted) {
     Range range;
 
     r.share_percent = 10;
-    while (backlog_next(state, &r, 6, NOW, &range)) {
+    while (backlog_next(state, &r, 6, &now, &range)) {
         CHECK_EQ(range.until_ns - range.since_ns, 10 * SECOND);
         CHECK(backlog_has_share(&r, range.since_ns));
         send_state_settle(state, range);

@@ -120,6 +120,18 @@ TEST(a_problem_says_what_the_key_takes_or_where_it_belongs) {
     CHECK_EQ(load("Host=x\n", &config, &problems), 1);
 }
 
+TEST(an_age_that_leaves_no_time_for_another_attempt_is_a_problem) {
+    _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+    Problems problems;
+
+    CHECK_EQ(load(SEND("a") "MaxAgeSec=29s\n", &config, &problems), 1);
+    CHECK_EQ(problems.line, 4U);
+    CHECK(strstr(problems.last, "less than three times IntervalSec="));
+    CHECK_EQ(load(SEND("a") "MaxAgeSec=30s\n", &config, &problems), 0);
+    CHECK_EQ(load(SEND("a") "MaxAgeSec=30s\n[Gateway]\nIntervalSec=11s\n", &config, &problems), 1);
+    CHECK_EQ(load("[Send a]\nType=s3\nURL=http://a/b\nMaxAgeSec=10s\n", &config, &problems), 0);
+}
+
 TEST(a_destination_without_type_or_url_is_left_out_and_others_stay) {
     _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
     Problems problems;
@@ -227,13 +239,13 @@ TEST(a_destination_whose_rule_is_not_understood_is_left_out) {
 TEST(nothing_is_sent_while_a_line_that_may_be_of_a_rule_is_not_understood) {
     static const char *const lines[] = {
         "[Relabel no secrets]", "[Relabel]",  "[Relabel x",
-        "[Relable x]",          "Relabel x]", "[Relabel x]\nAction",
+        "[Relable x]",          "Relabel x]", "[Relabel x]\nTargetLabel=a\nAction",
     };
 
     for (size_t i = 0; i <= ARRAY_SIZE(lines); i++) {
         _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
         Problems problems;
-        char text[1024], regex[256] = "[Relabel x]\nAction=keep\nRegex=";
+        char text[1024], regex[256] = "[Relabel x]\nTargetLabel=a\nRegex=";
 
         memset(regex + strlen(regex), 'x', 200);
         snprintf(text, sizeof(text), SEND("a") SEND("b") "%s\n",

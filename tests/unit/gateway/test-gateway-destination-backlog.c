@@ -31,6 +31,20 @@ TEST(backlog_is_sent_while_a_live_interval_waits_for_the_time_of_its_host) {
     scene_end(&scene);
 }
 
+TEST(live_interval_is_not_counted_as_too_old_while_it_is_sent) {
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.config.max_age_ns = 2 * INTERVAL;
+    scene_restart(&scene);
+    /* It has just ended. */
+    offer(&scene, 99);
+    run_until(1);
+    CHECK_EQ(world.n_arrived, 1);
+    CHECK_EQ(status_of(&scene).expired_ns, 0);
+    scene_end(&scene);
+}
+
 TEST(rate_limits_the_backlog_and_no_live_interval) {
     uint64_t begun_ns, live_ns;
     Scene scene;
