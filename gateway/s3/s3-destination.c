@@ -49,6 +49,7 @@ S3Destination *s3_destination_free(S3Destination *destination) {
     run->worker = disk_worker_free(run->worker);
     s3_item_done(&run->item);
     s3_pending_done(&run->pending);
+    s3_pending_done(&run->listed);
     s3_state_done(&run->state);
     free(destination);
     return NULL;
@@ -159,8 +160,9 @@ static void s3_destination_windows(const S3Run *run, uint64_t now_ns, Destinatio
 
 static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-    /* The list is the task's while it runs. */
-    size_t waiting = run->task ? 0 : run->pending.n - run->pending.next;
+    const S3Pending *pending = &run->pending;
+    size_t oldest = pending->n_failed > 0 ? pending->first_failed : pending->next;
+    size_t waiting = pending->n_failed + pending->n - pending->next;
 
     status->live_until_ns = now_ns;
     if (!s3_run_sends_snapshots(run->config)) {
@@ -170,7 +172,7 @@ static void s3_destination_backlog(const S3Run *run, DestinationStatus *status) 
     status->newest_ns = now_ns;
     if (waiting > 0) {
         status->ranges = waiting;
-        status->backlog_since_ns = run->pending.items[run->pending.next].created_us * NS_PER_US;
+        status->backlog_since_ns = pending->items[oldest].created_us * NS_PER_US;
         status->live_until_ns = status->backlog_since_ns;
     }
 }

@@ -64,13 +64,26 @@ bool s3_schedule_take(S3State *state, const SendConfig *config, uint64_t spread_
     return was_ahead || lost_ns > 0;
 }
 
-S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns) {
-    Range last = unsent->items[unsent->n - 1], first = unsent->items[0];
+static Range s3_schedule_oldest(const RangeList *unsent, uint64_t failed_ns) {
+    for (size_t i = 0; i < unsent->n; i++) {
+        Range range = unsent->items[i];
+
+        range.since_ns = MAX(range.since_ns, failed_ns);
+        if (range.since_ns < range.until_ns)
+            return range;
+    }
+    return unsent->items[0];
+}
+
+S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns,
+                        uint64_t failed_ns) {
+    Range last = unsent->items[unsent->n - 1], first;
 
     if (last.until_ns == cursor_ns)
         return (S3Slot){.since_ns =
                             MAX(last.since_ns, s3_schedule_first(cursor_ns - 1, interval_ns)),
                         .until_ns = cursor_ns};
+    first = s3_schedule_oldest(unsent, failed_ns);
     return (S3Slot){.since_ns = first.since_ns,
                     .until_ns =
                         MIN(first.until_ns, (first.since_ns / interval_ns + 1) * interval_ns)};
@@ -160,10 +173,25 @@ void s3_pending_done(S3Pending *pending) {
     *pending = (S3Pending){};
 }
 
+void s3_pending_skip(S3Pending *pending) {
+    if (pending->n_failed++ == 0)
+        pending->first_failed = pending->next;
+    pending->next++;
+}
+
 typedef struct S3PendingList {
     S3Pending *pending;
+    const S3Pending *last;
     S3State *state;
 } S3PendingList;
+
+static size_t s3_pending_next_file(const S3Pending *last, const S3Snapshot *snapshot) {
+    for (size_t i = 0; i < last->n; i++)
+        if (last->items[i].created_us == snapshot->created_us &&
+            strcmp(last->items[i].name, snapshot->name) == 0)
+            return last->items[i].next_file;
+    return 0;
+}
 
 static int s3_pending_add(void *userdata, const S3Snapshot *snapshot) {
     S3PendingList *list = userdata;
@@ -178,7 +206,9 @@ static int s3_pending_add(void *userdata, const S3Snapshot *snapshot) {
     if (!longer)
         return -ENOMEM;
     pending->items = longer;
-    pending->items[pending->n++] = *snapshot;
+    longer += pending->n++;
+    *longer = *snapshot;
+    longer->next_file = s3_pending_next_file(list->last, snapshot);
     return 0;
 }
 
@@ -188,17 +218,19 @@ static int s3_pending_compare(const void *a, const void *b) {
     return (x->created_us > y->created_us) - (x->created_us < y->created_us);
 }
 
-int s3_pending_fetch(S3Pending *pending, S3Profd *profd, S3State *state) {
-    S3PendingList list = {.pending = pending, .state = state};
+int s3_pending_fetch(const S3Pending *last, S3Profd *profd, S3State *state, S3Pending *ret) {
+    _cleanup_(s3_pending_done) S3Pending pending = {};
+    S3PendingList list = {.pending = &pending, .last = last, .state = state};
     int r;
 
-    s3_pending_done(pending);
     s3_state_begin_list(state);
     r = s3_profd_list(profd, s3_pending_add, &list);
     if (r < 0)
         return r;
     s3_state_end_list(state);
-    if (pending->n > 1)
-        qsort(pending->items, pending->n, sizeof(*pending->items), s3_pending_compare);
+    if (pending.n > 1)
+        qsort(pending.items, pending.n, sizeof(*pending.items), s3_pending_compare);
+    *ret = pending;
+    pending = (S3Pending){};
     return 0;
 }

@@ -20,8 +20,10 @@ uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_
  * what is due. Whether the state is worth writing. */
 bool s3_schedule_take(S3State *state, const SendConfig *config, uint64_t spread_ns,
                       uint64_t now_ns);
-/* Which window of a list is next: that which ends at the cursor, else the oldest. */
-S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns);
+/* Which window of a list is next: that which ends at the cursor, else the oldest that ends behind
+ * `failed_ns`, up to which windows could not be got, else the oldest. */
+S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns,
+                        uint64_t failed_ns);
 /* Where a new destination begins: with the window that is running. */
 uint64_t s3_schedule_first(uint64_t now_ns, uint64_t interval_ns);
 /* How long after the end of each window this host waits: another time for each host and
@@ -51,8 +53,12 @@ enum { S3_PENDING_MAX = 64 }; /* the others come with the next list */
 typedef struct S3Pending {
     S3Snapshot *items;
     size_t n, next;
+    size_t n_failed, first_failed; /* before `next`: could not be got, the next list has them */
 } S3Pending;
 
 void s3_pending_done(S3Pending *pending);
-/* Asks profd; waits. The state is the caller's, and knows after that which snapshots are gone. */
-int s3_pending_fetch(S3Pending *pending, S3Profd *profd, S3State *state);
+/* Asks profd; waits. The state is the caller's, and knows after that which snapshots are gone. Of a
+ * folder, files that were uploaded by the last list are not uploaded again. */
+int s3_pending_fetch(const S3Pending *last, S3Profd *profd, S3State *state, S3Pending *ret);
+/* Goes on behind the next one, which could not be got. */
+void s3_pending_skip(S3Pending *pending);

@@ -105,7 +105,6 @@ static void s3_run_finish_snapshot(S3Run *self) {
     const S3Snapshot *snapshot = &self->item.snapshot;
     int r;
 
-    self->next_file = 0;
     self->pending.next++;
     r = s3_state_add_snapshot(&self->state, snapshot->name, snapshot->created_us);
     if (r < 0)
@@ -127,7 +126,7 @@ static void s3_run_finish(S3Run *self) {
         self->state.counters.expired_ns += range_list_remove(&self->state.unsent, range);
         self->newest_ns = MAX(self->newest_ns, range.until_ns);
     } else if (item->error == 0 && item->file + 1 < item->snapshot.n_files)
-        self->next_file = item->file + 1;
+        self->pending.items[self->pending.next].next_file = item->file + 1;
     else
         s3_run_finish_snapshot(self);
     s3_item_done(item);
@@ -164,6 +163,14 @@ void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     s3_run_finish(self);
 }
 
+/* Of what waits, one that cannot be got does not hold up the others: it comes again behind them. */
+static void s3_run_skip(S3Run *self) {
+    if (self->item.is_snapshot)
+        s3_pending_skip(&self->pending);
+    else if (self->item.slot.until_ns != self->state.until_ns)
+        self->failed_ns = self->item.slot.until_ns;
+}
+
 void s3_run_lack(S3Run *self) {
     S3Item *item = &self->item;
     const char *problem = self->profd.problem;
@@ -176,6 +183,8 @@ void s3_run_lack(S3Run *self) {
         s3_run_note(self, problem, 0);
         s3_run_finish(self);
     } else {
+        if (item->error != -ENOTCONN)
+            s3_run_skip(self);
         s3_item_done(item);
         s3_run_fail_with(self, problem);
     }

@@ -30,8 +30,9 @@ typedef struct S3Run {
     S3Cleanup *cleanup;
 
     S3Item item;
-    S3Pending pending;     /* of snapshots; the task's while it runs, like the state's list */
-    size_t next_file;      /* of the snapshot that is next */
+    uint64_t failed_ns;    /* windows up to it that wait come behind the others */
+    S3Pending pending;     /* of snapshots */
+    S3Pending listed;      /* the task's while it runs, like the state's list */
     uint64_t next_list_ns; /* CLOCK_MONOTONIC */
     int list_error;
     unsigned cleanups; /* failed ones in a row */

@@ -44,7 +44,8 @@ typedef struct S3Snapshot {
     uint64_t samples;
     bool is_folder;
     char files[S3_FILES_MAX][S3_FILE_NAME_MAX];
-    size_t n_files; /* of a folder */
+    size_t n_files;   /* of a folder */
+    size_t next_file; /* those before it were uploaded; the caller's */
 } S3Snapshot;
 
 /* Calls `each` for each snapshot, also with one that it has seen before. A negative value stops. */

@@ -127,7 +127,7 @@ static int s3_run_next_window(S3Run *self, uint64_t now_ns) {
     pause_ns = s3_schedule_next(until_ns, interval, self->spread_ns).due_ns;
     pause_ns = pause_ns > now_ns ? pause_ns - now_ns : 0;
     if (unsent->n > 0) {
-        S3Slot slot = s3_schedule_pick(unsent, until_ns, interval);
+        S3Slot slot = s3_schedule_pick(unsent, until_ns, interval, self->failed_ns);
         uint64_t wait_ns = slot.until_ns == until_ns ? 0 : s3_run_pause_left(self);
 
         if (wait_ns == 0) {
@@ -145,7 +145,7 @@ static void s3_run_run_list(void *userdata, const atomic_bool *stop) {
     S3Run *self = userdata;
 
     self->profd.stop = stop;
-    self->list_error = s3_pending_fetch(&self->pending, &self->profd, &self->state);
+    self->list_error = s3_pending_fetch(&self->pending, &self->profd, &self->state, &self->listed);
 }
 
 static void s3_run_on_listed(void *userdata) {
@@ -153,12 +153,14 @@ static void s3_run_on_listed(void *userdata) {
 
     self->task = NULL;
     self->next_list_ns = clock_monotonic_ns() + self->gateway->interval_ns;
-    if (self->list_error == 0) {
-        s3_run_wake(self, 0);
+    if (self->list_error < 0) {
+        s3_run_fail_with(self, self->profd.problem);
         return;
     }
     s3_pending_done(&self->pending);
-    s3_run_fail_with(self, self->profd.problem);
+    self->pending = self->listed;
+    self->listed = (S3Pending){};
+    s3_run_wake(self, 0);
 }
 
 static int s3_run_next_snapshot(S3Run *self, uint64_t now_ns) {
@@ -171,7 +173,7 @@ static int s3_run_next_snapshot(S3Run *self, uint64_t now_ns) {
     if (self->pending.next < self->pending.n) {
         self->item.is_snapshot = true;
         self->item.snapshot = self->pending.items[self->pending.next];
-        self->item.file = self->next_file;
+        self->item.file = self->item.snapshot.next_file;
         return s3_run_fetch(self);
     }
     /* A full list may have left some out. */

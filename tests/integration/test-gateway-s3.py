@@ -366,6 +366,25 @@ def snapshots_are_uploaded_once():
 
 
 @test
+def snapshot_that_finds_no_space_does_not_hold_up_others():
+    need_large()
+    state = os.path.join(Run.get().folder, "state-full")
+    os.makedirs(state)
+    subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", "size=2m", "none", state], check=True)
+    try:
+        with Bucket() as bucket, Gateway(bucket, "full", content="snapshots") as gateway:
+            wait_until(lambda: "has no space for a recording" in gateway.log(), WAIT_S, "a complaint")
+            snapshot("small", of="default")
+            wait_until(lambda: any("/small-" in key for key in bucket.objects), WAIT_S, f"the small snapshot: {gateway.log()}")
+            subprocess.run(["mount", "-n", "-o", "remount,size=500m", state], check=True)
+            wait_until(lambda: any("/large-" in key for key in bucket.objects), WAIT_S, "the large snapshot")
+            gateway.stop()
+            equal(set(bucket.times.values()), {1}, "how often each was uploaded")
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
+
+
+@test
 def missing_right_waits_for_an_administrator():
     with Bucket() as bucket:
         with Gateway(bucket, "group", user=USER, group=USER) as gateway:

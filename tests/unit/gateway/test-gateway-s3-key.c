@@ -107,20 +107,36 @@ TEST(newest_window_comes_first_and_then_the_oldest) {
     S3Slot slot;
 
     (void)range_list_add(&unsent, (Range){MOMENT + 60 * NS_PER_SECOND, cursor});
-    slot = s3_schedule_pick(&unsent, cursor, interval);
+    slot = s3_schedule_pick(&unsent, cursor, interval, 0);
     CHECK_EQ(slot.since_ns, cursor - interval);
     CHECK_EQ(slot.until_ns, cursor);
     (void)range_list_remove(&unsent, (Range){slot.since_ns, slot.until_ns});
-    slot = s3_schedule_pick(&unsent, cursor, interval);
+    slot = s3_schedule_pick(&unsent, cursor, interval, 0);
     CHECK_EQ(slot.since_ns, MOMENT + 60 * NS_PER_SECOND);
     CHECK_EQ(slot.until_ns, MOMENT + interval);
     (void)range_list_remove(&unsent, (Range){slot.since_ns, slot.until_ns});
-    slot = s3_schedule_pick(&unsent, cursor, interval);
+    slot = s3_schedule_pick(&unsent, cursor, interval, 0);
     CHECK_EQ(slot.since_ns, MOMENT + interval);
     CHECK_EQ(slot.until_ns, MOMENT + 2 * interval);
     /* The next window is due. */
     (void)range_list_add(&unsent, (Range){cursor, cursor + interval});
-    CHECK_EQ(s3_schedule_pick(&unsent, cursor + interval, interval).since_ns, cursor);
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor + interval, interval, 0).since_ns, cursor);
+}
+
+TEST(window_that_cannot_be_got_comes_behind_the_others) {
+    const uint64_t interval = 300 * NS_PER_SECOND, cursor = MOMENT + 9 * interval;
+    RangeList unsent = {};
+
+    (void)range_list_add(&unsent, (Range){MOMENT, MOMENT + 2 * interval});
+    (void)range_list_add(&unsent, (Range){MOMENT + 4 * interval, MOMENT + 5 * interval});
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor, interval, MOMENT + interval).since_ns,
+             MOMENT + interval);
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor, interval, MOMENT + 2 * interval).since_ns,
+             MOMENT + 4 * interval);
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor, interval, MOMENT + 5 * interval).since_ns, MOMENT);
+    /* The newest still goes first. */
+    (void)range_list_add(&unsent, (Range){cursor - interval, cursor});
+    CHECK_EQ(s3_schedule_pick(&unsent, cursor, interval, MOMENT + interval).until_ns, cursor);
 }
 
 TEST(window_is_due_when_its_samples_are_there_and_at_the_time_of_the_host) {
