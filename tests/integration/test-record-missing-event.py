@@ -105,6 +105,12 @@ def profd_keeps_running_if_no_session_records():
 @test
 def a_failed_session_records_as_soon_as_it_can():
     need_root()
+    if os.getpid() != 1:
+        # Numbers of processes are set back for nobody else: it runs again as the first process of a namespace.
+        done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, __file__,
+                               "a_failed_session_records_as_soon_as_it_can"], capture_output=True, text=True, timeout=300, check=False)
+        equal(done.returncode, 0, f"status in a namespace of processes ({done.stdout}{done.stderr})")
+        return
     with scratch() as folder, subprocess.Popen(["sleep", "1000"]) as process:
         process.kill()
         process.wait()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "capture/ring/tag.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 
 #include "make-sampler.h"
@@ -140,7 +141,9 @@ TEST(a_killed_recorder_loses_and_duplicates_nothing) {
     if (child == 0)
         record_until_killed(f.keeper, &config, ends[1]);
     close(ends[1]);
-    sleep_ms(97);
+    CHECK_EQ(poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, 30000), 1);
+    /* At some moment after the first write. */
+    sleep_ms((unsigned)(clock_monotonic_ns() % 50));
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     CHECK(WIFSIGNALED(status));

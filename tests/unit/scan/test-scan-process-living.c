@@ -128,8 +128,11 @@ static bool has_map(const Baseline *b, const char *name) {
     return false;
 }
 
+static pthread_barrier_t named;
+
 static void *wait_here(void *name) {
     prctl(PR_SET_NAME, name);
+    pthread_barrier_wait(&named);
     for (;;)
         pause();
     return NULL;
@@ -139,12 +142,12 @@ static void start_threads(void) {
     static char names[3][16] = {"alpha", "be) S 1 (ta", "\xff\x1b[2J"};
     pthread_t thread;
 
-    for (size_t i = 0; i < 3; i++)
+    pthread_barrier_init(&named, NULL, ARRAY_SIZE(names) + 1);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (pthread_create(&thread, NULL, wait_here, names[i]) != 0)
             abort();
     prctl(PR_SET_NAME, "leader");
-    /* Each has its name when it sleeps. */
-    usleep(50000);
+    pthread_barrier_wait(&named);
 }
 
 static void make_mappings(void) {
