@@ -244,7 +244,8 @@ def stacks_are_whole_soon_after_the_start_of_a_quiet_host():
         def stacks():
             return json.loads(call(daemon, "show-session", "default", "--json"))[0]["session"]["stacks"]
         counts = wait_until(lambda: next((s for s in [stacks()] if s["whole"] > 0), None), 60, "a whole stack")
-        check(counts["pending"] <= 2.5 * HZ_OF_QUIET, f"tables came late: {counts}")
+        # A busy machine may take its time; with the next flush they would come after five minutes.
+        check(counts["pending"] <= 30 * HZ_OF_QUIET, f"tables came late: {counts}")
         equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
