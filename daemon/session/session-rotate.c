@@ -212,11 +212,12 @@ int session_rotate(Session *session, RotateReason reason, const ClockAnchor *clo
     /* The disk has not answered yet. */
     if (!session->is_open)
         return 0;
-    r = emission_new(tracker_history(session->host.tracker), &trailer, &emission);
-    if (r == 0 && sampler_takes_stacks(session->sampler))
+    /* There is no room for it; the next sweep tries again. */
+    if (emission_new(tracker_history(session->host.tracker), &trailer, &emission) < 0)
+        return 0;
+    if (sampler_takes_stacks(session->sampler))
         emission_set_data(emission);
-    if (r == 0)
-        r = session_coverage(session, &coverage);
+    r = session_coverage(session, &coverage);
     if (r == 0)
         r = session_rotate_head_of(session, emission, clock, &coverage, &head);
     if (r == 0 && session->emission) {

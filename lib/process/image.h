@@ -14,6 +14,8 @@
 
 typedef struct ProcessImage ProcessImage;
 
+typedef unsigned __int128 EmissionSet; /* a bit for each Emission of a History */
+
 struct ProcessImage {
     ProcessImage *next; /* in its bucket; first, see hash-table.h */
     uint64_t hash;
@@ -32,7 +34,7 @@ struct ProcessImage {
     bool is_due;      /* recordings that owe it write it in this settle */
     bool counted;     /* counted as unidentified */
     uint64_t kept_ns; /* when a caller last asked for its symbols; history does not use it */
-    uint64_t owed;    /* bit mask of Emissions that wrote it without a build id */
+    EmissionSet owed; /* those that wrote it without a build id */
     ProcessImage *next_due;
     bool kernel; /* the kernel itself, not a module or generated code */
     ProcessName *path, *dso;

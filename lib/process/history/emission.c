@@ -33,7 +33,7 @@ int emission_new(History *h, const PdTrailer *trailer, Emission **ret) {
         return -ENOMEM;
     e->history = h;
     e->trailer = *trailer;
-    e->slot = (uint64_t)1 << i;
+    e->slot = (EmissionSet)1 << i;
     h->emissions[i] = e;
     *ret = e;
     return 0;

@@ -8,8 +8,8 @@
  * time, so a fork finds its parent exactly in its state at that moment.
  */
 
-static uint64_t history_entry_holders_of(const Process *p) {
-    uint64_t held = 0;
+static EmissionSet history_entry_holders_of(const Process *p) {
+    EmissionSet held = 0;
 
     for (const EmittedProcess *m = p->emitted; m; m = m->next)
         held |= m->emission->slot;

@@ -204,7 +204,7 @@ int history_install_cgroup(History *h, uint64_t id, Bytes path) {
     return 0;
 }
 
-void cgroups_let_go(History *h, uint64_t slot) {
+void cgroups_let_go(History *h, EmissionSet slot) {
     for (Cgroup *c = h->oldest_cgroup; c; c = c->newer)
         c->held &= ~slot;
 }

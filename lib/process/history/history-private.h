@@ -12,7 +12,7 @@ typedef struct EmittedProcess EmittedProcess;
 typedef struct Cgroup Cgroup;
 typedef struct KernelRecord KernelRecord;
 
-enum { EMISSIONS_MAX = 64 }; /* one bit of a mask for each */
+enum { EMISSIONS_MAX = 8 * sizeof(EmissionSet) };
 
 /*
  * A record from after the floor, without its trailer: the trailer's fields are kept separately
@@ -42,7 +42,7 @@ struct Task {
     Process *process;
     ProcessName *comm; /* NULL: unknown */
     uint64_t comm_ns;
-    uint64_t held;     /* bit mask of Emissions that have it */
+    EmissionSet held;  /* those that have it */
     uint64_t ended_ns; /* as in Process */
     uint32_t tid;
     uint32_t mark; /* number of the last baseline that had it */
@@ -96,7 +96,7 @@ struct Cgroup {
     Cgroup *next;  /* in its bucket; first, see hash-table.h */
     Cgroup *newer; /* in order of arrival */
     uint64_t id;
-    uint64_t held;
+    EmissionSet held;
     ProcessName *path;
 };
 
@@ -208,8 +208,8 @@ typedef struct Recent {
 struct Emission {
     History *history;
     PdTrailer trailer;
-    uint64_t slot; /* its bit in the masks */
-    bool begun;    /* the preamble was written */
+    EmissionSet slot; /* its bit in the sets */
+    bool begun;       /* the preamble was written */
     Buffer pending;
     EmittedProcess *emitted;
     uint64_t recent_cgroup;
@@ -304,7 +304,7 @@ void kernel_fold(History *h, Bytes record);
 void kernel_done(History *h);
 void cgroup_learn(History *h, uint64_t id, Bytes path);
 Cgroup *cgroup_of(History *h, uint64_t id);
-void cgroups_let_go(History *h, uint64_t slot);
+void cgroups_let_go(History *h, EmissionSet slot);
 void cgroups_done(History *h);
 
 /* In emission-record.c: */

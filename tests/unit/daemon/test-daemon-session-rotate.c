@@ -12,6 +12,7 @@
 /* When the log says that a segment is finished. What a session works with is the test's own. */
 
 static int begin_result; /* of the store, when the next segment is to begin */
+static int emission_result;
 static unsigned n_begun, n_finished_logged;
 static char logged_segment[64];
 static int emission;
@@ -43,8 +44,9 @@ static Emission *the_emission(void) {
 }
 
 int emission_new(History *history, const PdTrailer *trailer, Emission **ret) {
-    *ret = the_emission();
-    return 0;
+    if (emission_result == 0)
+        *ret = the_emission();
+    return emission_result;
 }
 
 Emission *emission_free(Emission *e) {
@@ -167,6 +169,11 @@ TEST(a_segment_is_logged_as_finished_when_the_next_one_has_begun) {
     CHECK_OK(session_rotate(&session, ROTATE_ASKED, &clock));
     CHECK(session.emission && n_begun == 1);
     CHECK_EQ(n_finished_logged, 0);
+    /* Too many sessions rotate at once: the segment goes on. */
+    emission_result = -E2BIG;
+    CHECK_OK(session_rotate(&session, ROTATE_TIME, &clock));
+    CHECK_EQ(session.n_begun, 1);
+    emission_result = 0;
     /* The queue is full, or memory ran out: the segment goes on. */
     begin_result = -ENOBUFS;
     for (unsigned i = 0; i < 3; i++)

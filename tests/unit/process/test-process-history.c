@@ -393,6 +393,32 @@ TEST(each_recording_has_only_the_processes_that_it_sampled) {
                                                       "100 comm 10/11 helper\n");
 }
 
+/* As many sessions as MaxSessions= allows may rotate while as many others still end. */
+TEST(a_hundred_recordings_at_once_hold_what_each_has_written) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    Emission *others[127] = {}, *more = NULL;
+
+    for (size_t i = 0; i < 127; i++)
+        CHECK_OK(emission(&f, &others[i]));
+    CHECK_EQ(emission(&f, &more), -E2BIG);
+    CHECK_OK(emission_need(others[126], 10, 11, 150, 0));
+    CHECK(emission_pending(others[126])->size > 0);
+    buffer_clear(emission_pending(others[126]));
+    /* Neither of two whose bits are 64 apart takes what the other wrote for its own. */
+    CHECK_OK(emission_need(others[62], 10, 11, 151, 0));
+    CHECK_STREQ(as_text(&f, emission_pending(others[62])), "100 fork 10/10 of 1/1 anew\n"
+                                                           "100 comm 10/10 sh\n"
+                                                           "100 maps 10 1000 /bin/sh\n"
+                                                           "100 fork 10/11 of 10/10 anew\n"
+                                                           "100 comm 10/11 helper\n");
+    CHECK_OK(emission_need(others[126], 10, 11, 152, 0));
+    CHECK_EQ(emission_pending(others[126])->size, 0);
+    for (size_t i = 0; i < 127; i++)
+        emission_free(others[i]);
+    CHECK_OK(emission(&f, &more));
+    emission_free(more);
+}
+
 TEST(memory_is_bounded_and_freed_again) {
     ProcessLimits limits = {.memory_bytes = 1 << 20};
     _cleanup_(fixture_done) Fixture f = fixture_with(&limits);
