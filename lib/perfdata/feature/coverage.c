@@ -9,8 +9,8 @@
 #include "util/macro.h"
 
 /*
- * A list of gaps, sorted by their start. It is bounded: when it is full, the two closest gaps
- * become one that spans both.
+ * A list of gaps, sorted by their start. It is bounded: when it is full, gaps that do not count
+ * are left out, else the two closest ones become one that spans both.
  */
 
 #define LOST_NEAR_NS NS_PER_SECOND
@@ -99,18 +99,25 @@ static uint64_t coverage_between(const PdGap *a, const PdGap *b) {
     return b->from_ns > a->to_ns ? b->from_ns - a->to_ns : 0;
 }
 
-static void coverage_join_nearest(PdCoverage *coverage) {
+/* Neighbours become one gap. A gap that does not count is dropped first: joined with one that
+ * counts it would claim that nothing was recorded while the other CPUs were. */
+static void coverage_make_room(PdCoverage *coverage) {
     size_t nearest = 0;
     PdGap *a, *b;
 
+    for (size_t i = coverage->n_gaps; i-- > 0;)
+        if (!pd_gap_counts(&coverage->gaps[i])) {
+            coverage_remove_gap(coverage, i);
+            return;
+        }
     for (size_t i = 1; i + 1 < coverage->n_gaps; i++)
         if (coverage_between(&coverage->gaps[i], &coverage->gaps[i + 1]) <
             coverage_between(&coverage->gaps[nearest], &coverage->gaps[nearest + 1]))
             nearest = i;
     a = &coverage->gaps[nearest];
     b = &coverage->gaps[nearest + 1];
-    /* Prefer a reason that counts, then the longer gap. */
-    if (!pd_gap_counts(a) || (pd_gap_counts(b) && b->to_ns - b->from_ns > a->to_ns - a->from_ns))
+    /* Prefer the reason of the longer gap. */
+    if (b->to_ns - b->from_ns > a->to_ns - a->from_ns)
         a->reason = b->reason;
     a->cpu = a->cpu == b->cpu ? a->cpu : PD_ALL_CPUS;
     a->to_ns = MAX(a->to_ns, b->to_ns);
@@ -119,7 +126,7 @@ static void coverage_join_nearest(PdCoverage *coverage) {
 
 void pd_coverage_thin(PdCoverage *coverage, size_t n) {
     while (coverage->n_gaps > n)
-        coverage_join_nearest(coverage);
+        coverage_make_room(coverage);
 }
 
 /* Inserts it in order of from_ns. */
@@ -151,8 +158,10 @@ int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *add) {
         gap.to_ns = was_open ? gap.to_ns : MAX(gap.to_ns, old->to_ns);
         coverage_remove_gap(coverage, i);
     }
+    if (coverage->n_gaps >= PD_GAPS_MAX && !pd_gap_counts(&gap))
+        return 0;
     if (coverage->n_gaps >= PD_GAPS_MAX)
-        coverage_join_nearest(coverage);
+        coverage_make_room(coverage);
     return coverage_insert_gap(coverage, &gap);
 }
 

@@ -61,7 +61,8 @@ int pd_coverage_add_gap(PdCoverage *coverage, const PdGap *gap);
 /* The coverage of n recordings together, each with its own span: the gaps of all of them remain,
  * and the time between two recordings is unknown. -ENOMEM; *ret is overwritten. */
 int pd_coverage_unite(const PdCoverage *const *list, size_t n, PdCoverage *ret);
-/* Merges the closest gaps until at most n (at least 1) are left. */
+/* Drops gaps that do not count, then merges the closest ones, until at most n (at least 1) are
+ * left. */
 void pd_coverage_thin(PdCoverage *coverage, size_t n);
 /* Cuts everything outside of from_ns to to_ns. */
 void pd_coverage_clip(PdCoverage *coverage);

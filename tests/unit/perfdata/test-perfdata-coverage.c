@@ -114,6 +114,24 @@ TEST(a_long_list_of_gaps_is_bounded_and_never_claims_too_much) {
     CHECK(pd_coverage_recorded_ns(&c) <= recorded);
 }
 
+TEST(short_pauses_while_a_cpu_is_offline_stay_short) {
+    _cleanup_(pd_coverage_done) PdCoverage c = {.to_ns = 600 * S};
+
+    CHECK_OK(add(&c, 0, 600, 3, PD_GAP_OFFLINE));
+    for (uint64_t i = 0; i < 4; i++)
+        CHECK_OK(add(&c, 100 + 100 * i, 101 + 100 * i, PD_ALL_CPUS, PD_GAP_PAUSED));
+    CHECK_EQ(pd_coverage_recorded_ns(&c), 596 * S);
+    pd_coverage_thin(&c, 4);
+    CHECK_EQ(c.n_gaps, 4);
+    CHECK_EQ(pd_coverage_recorded_ns(&c), 596 * S);
+    for (uint64_t i = 0; i < PD_GAPS_MAX - 4; i++)
+        CHECK_OK(add(&c, i, 600, (uint32_t)i + 4, PD_GAP_OFFLINE));
+    CHECK_EQ(c.n_gaps, PD_GAPS_MAX);
+    CHECK_OK(add(&c, 550, 551, PD_ALL_CPUS, PD_GAP_PAUSED));
+    CHECK_EQ(c.n_gaps, PD_GAPS_MAX);
+    CHECK_EQ(pd_coverage_recorded_ns(&c), 595 * S);
+}
+
 TEST(gap_outside_of_the_span_is_cut) {
     _cleanup_(pd_coverage_done) PdCoverage c = {.from_ns = 10 * S, .to_ns = 20 * S};
 
