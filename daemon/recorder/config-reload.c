@@ -94,7 +94,8 @@ static int config_reload_apply_session(void *userdata, ConfigFate fate, const Se
         config_reload_reopen(reload, entry, new);
     if (fate == CONFIG_REMOVED && entry->session)
         (void)session_table_end(reload->sessions, entry, NEXT_NOTHING);
-    else if (fate == CONFIG_REMOVED && session_entry_is_opening(entry))
+    else if (fate == CONFIG_REMOVED &&
+             (session_entry_is_opening(entry) || entry->state == SESSION_FAILED))
         session_table_abandon(reload->sessions, entry);
     return 0;
 }

@@ -139,6 +139,22 @@ def a_failed_session_records_as_soon_as_it_can():
             check("Session 'late' does not record, profd tries it again" in daemon.log(), daemon.log())
 
 
+@test
+def a_failed_session_that_a_reload_disables_is_not_tried_again():
+    need_root()
+    with scratch() as folder, subprocess.Popen(["true"]) as process:
+        process.wait()
+        late = {"Event": "cpu-clock", "Pid": process.pid}
+        with Daemon(folder, config=session() + session("late", **late)) as daemon:
+            equal(shown(daemon, "late")["state"], "failed", "the state before")
+            daemon.configure(session() + session("late", Enabled="no", **late))
+            profctl(daemon, "reload")
+            for _ in range(4):
+                equal(shown(daemon, "late")["state"], "inactive", "the state after the reload")
+                time.sleep(1)
+            equal(daemon.stop(), 0, "the status of profd")
+
+
 @contextlib.contextmanager
 def probe(name):
     """A tracepoint that somebody defines while profd runs; there is one for each call of a shell's main program."""
