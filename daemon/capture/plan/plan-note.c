@@ -25,6 +25,14 @@ const PlanNote *plan_notes_left_out(const PlanNotes *notes) {
     return NULL;
 }
 
+size_t plan_notes_n_left_out(const PlanNotes *notes) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < notes->n; i++)
+        n += notes->items[i].kind == PLAN_LEFT_OUT;
+    return n;
+}
+
 int plan_note(PlanNotes *notes, PlanNoteKind kind, int error, const char *format, ...) {
     PlanNote *item;
     char *text;

@@ -28,3 +28,4 @@ int plan_note(PlanNotes *notes, PlanNoteKind kind, int error, const char *format
 void plan_notes_done(PlanNotes *notes);
 /* The first event that is left out, or NULL. */
 const PlanNote *plan_notes_left_out(const PlanNotes *notes);
+size_t plan_notes_n_left_out(const PlanNotes *notes);

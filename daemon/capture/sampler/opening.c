@@ -98,7 +98,9 @@ int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
 
     if (!opening->is_done)
         return 0;
-    is_better = opening->result == 0 && opening->session->plan.n > session->plan.n;
+    /* Not by the number of events: the session may record its default event instead of one. */
+    is_better = opening->result == 0 && plan_notes_n_left_out(&opening->session->notes) <
+                                            plan_notes_n_left_out(&session->notes);
     opening_free(opening);
     return is_better ? 1 : -ENOENT;
 }

@@ -163,4 +163,58 @@ TEST(a_failed_opening_can_be_cancelled_before_its_result_is_read) {
     CHECK_EQ(made_count(f.keeper), before);
 }
 
+static int refuse_faults(const KeeperEvent *event) {
+    PdAttr attr;
+
+    return pd_attr_parse(&attr, (Bytes){event->attr, event->attr_size}, false) == 0 &&
+                   attr.type == PD_TYPE_SOFTWARE && attr.config == 2
+               ? -ENOENT
+               : 0;
+}
+
+/* Tries once whether the session could have more of its events; returns the answer. */
+static int try_once(SamplerSession *session, Aside *aside) {
+    SamplerOpening *trial = NULL;
+    int r;
+
+    if (sampler_trial_begin(session, &trial) < 0)
+        return -EBUSY;
+    begin_job(aside);
+    end_job(aside);
+    r = sampler_trial_end(trial, session);
+    /* Closes what the trial opened. */
+    begin_job(aside);
+    end_job(aside);
+    return r;
+}
+
+TEST(a_trial_is_better_when_fewer_events_are_left_out) {
+    /* clang-format off */
+    static const struct { const char *name, *events; } rows[] = {
+        { "two",     "cpu-clock,page-faults" },
+        { "default", "page-faults"           }, /* the default event takes the place of the only one */
+    };
+    /* clang-format on */
+    SessionConfig config = clock_config("one", 499);
+    Aside aside = {};
+    FIXTURE(f, config);
+
+    use_aside(f.sampler, &aside);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        SessionConfig other = clock_config(rows[i].name, 499);
+        SamplerSession *session = NULL;
+
+        snprintf(other.events, sizeof(other.events), "%s", rows[i].events);
+        f.keeper->refuse = refuse_faults;
+        CHECK_OK(sampler_add(f.sampler, &other, &session));
+        CHECK_EQ(sampler_degraded(session), (unsigned)DEGRADED_MISSING_EVENTS);
+        CHECK_EQ(try_once(session, &aside), -ENOENT);
+        f.keeper->refuse = NULL;
+        CHECK_EQ(try_once(session, &aside), 1);
+        sampler_remove(session);
+        begin_job(&aside);
+        end_job(&aside);
+    }
+}
+
 TEST_MAIN()
