@@ -18,7 +18,7 @@ enum { SHOWN_MAX = 5 /* of a kind and a baseline */ };
 
 #define DAY_US     (24 * 3600 * US_PER_SECOND)
 #define WINDOW_US  (5 * 60 * US_PER_SECOND)
-#define CHANGE_MIN 0.02 /* of the load of the host */
+#define CHANGE_MIN 0.02
 
 typedef struct ChangedSettings {
     ViewSettings view;
@@ -93,15 +93,6 @@ static bool changed_knows_units(const Profile *profile) {
     return false;
 }
 
-/* The load of the host in the units of a row's figures. */
-static double changed_load_now(const Changed *changed) {
-    const View *now = &changed->sides[CHANGE_NOW];
-    const ProfileEvent *event = &now->profile->events[changed->event];
-    double seconds = (double)(now->until_us - now->since_us) / (double)US_PER_SECOND;
-
-    return seconds > 0 ? (double)(event->is_time ? event->period : event->samples) / seconds : 0;
-}
-
 static int changed_compare(Changed *changed) {
     const View *now = &changed->sides[CHANGE_NOW];
     uint8_t group = changed->has_units ? (uint8_t)PROFILE_UNIT : (uint8_t)PROFILE_COMM;
@@ -112,7 +103,7 @@ static int changed_compare(Changed *changed) {
             DiffOptions options = {.keys = keys[kind],
                                    .by_rate = true,
                                    .by_period = now->profile->events[changed->event].is_time,
-                                   .change_min = CHANGE_MIN * changed_load_now(changed)};
+                                   .change_min = CHANGE_MIN};
 
             if (changed_has_samples(changed, side) &&
                 compare_views(&changed->sides[side], now, changed->event, &options,

@@ -186,7 +186,8 @@ static void profile_diff_judge(DiffPass *pass, DiffRow *row, const DiffPair *pai
 static int profile_diff_adjust(ProfileDiff *diff) {
     _cleanup_free_ double *p = calloc(diff->n_rows + 1, sizeof(*p)),
                           *q = calloc(diff->n_rows + 1, sizeof(*q));
-    double level = diff->options.level > 0 ? diff->options.level : level_default;
+    double level = diff->options.level > 0 ? diff->options.level : level_default,
+           change_min = diff->options.change_min * (diff->options.by_rate ? diff->whole.after : 1);
     size_t n = 0;
 
     if (!p || !q)
@@ -201,8 +202,7 @@ static int profile_diff_adjust(ProfileDiff *diff) {
         DiffRow *row = &diff->rows[i];
 
         row->q = row->before_samples + row->after_samples >= TESTED_MIN ? q[n++] : 1;
-        row->is_significant =
-            row->q <= level && fabs(row->after - row->before) >= diff->options.change_min;
+        row->is_significant = row->q <= level && fabs(row->after - row->before) >= change_min;
         diff->n_significant += row->is_significant;
     }
     return 0;

@@ -23,7 +23,7 @@ typedef struct DiffOptions {
     bool by_rate; /* compare rates, else shares of all samples */
     bool by_period;    /* figures are of periods; whether they differ is decided by counts */
     double level;      /* the rate of false discoveries; 0: 0.05 */
-    double change_min; /* a significant change is at least this large, as share or rate */
+    double change_min; /* a significant change is at least this large, as a share of `after` */
 } DiffOptions;
 
 typedef struct DiffRow {
