@@ -84,9 +84,11 @@ void answer_sentence(const TransportAnswer *answer, const char *url, size_t requ
 
 void answer_error_text(int error, const SendConfig *config, char *ret, size_t size) {
     _cleanup_(buffer_done) Buffer text = {};
+    bool is_folder = config->url[0] == '/';
 
-    text_puts(&text, "The gateway cannot make a request for ");
-    text_escape_str(&text, config->name);
+    text_puts(&text, is_folder ? "The gateway cannot put a profile into "
+                               : "The gateway cannot make a request for ");
+    text_escape_str(&text, is_folder ? config->url : config->name);
     if (config->token_file[0] || config->password_file[0] || config->credential[0])
         text_puts(&text, " (it also reads the credentials)");
     text_printf(&text, ": %s", strerror(-error));

@@ -98,12 +98,13 @@ static void delivery_finish(Delivery *delivery, SendVerdict verdict) {
 
 static void delivery_fail_without_answer(Delivery *delivery, SendVerdict verdict, int error) {
     char sentence[256];
+    bool is_loss = verdict == SEND_REFUSED;
 
     answer_error_text(error, delivery->settings->config, sentence, sizeof(sentence));
     delivery->events->on_problem(delivery->events->userdata,
-                                 &(DeliveryProblem){.verdict = verdict,
-                                                    .is_loss = verdict == SEND_REFUSED,
-                                                    .sentence = sentence});
+                                 &(DeliveryProblem){verdict, is_loss,
+                                                    is_loss ? SEND_STATUS_LOST : SEND_STATUS_LOCAL,
+                                                    sentence});
 }
 
 static int delivery_divide(Delivery *delivery) {

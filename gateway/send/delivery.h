@@ -45,7 +45,7 @@ typedef struct DeliveryResult {
 typedef struct DeliveryProblem {
     SendVerdict verdict;
     bool is_loss;
-    long status; /* of HTTP; 0: no answer */
+    long status; /* of HTTP; 0: no answer; SEND_STATUS_LOCAL or _LOST: no engine was asked */
     const char *sentence;
 } DeliveryProblem;
 

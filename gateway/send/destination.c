@@ -147,6 +147,7 @@ static int destination_load(Sender *sender) {
                LOG_FIELDS({"PROFD_EVENT", "gateway-state-damaged"}, {"PROFD_DESTINATION", name}),
                "%s", sentence);
     sender_keep_error(sender, sentence);
+    sender->error_status = SEND_STATUS_LOST;
     return 0;
 }
 

@@ -51,7 +51,7 @@ typedef struct DestinationStatus {
     bool is_waiting;       /* backs off, until retry_ns */
     uint64_t retry_ns;     /* CLOCK_REALTIME */
     long last_http_status; /* 0: none */
-    long error_status;     /* of last_error; 413 if the engine refuses the size with another one */
+    long error_status;     /* of last_error: of HTTP or SEND_STATUS_… */
     char last_error[256];  /* a sentence; "": none */
     uint64_t last_error_ns;
 } DestinationStatus;

@@ -12,7 +12,11 @@
 #define RETRY_MAX_NS       UINT64_C(300000000000)
 #define RETRY_AFTER_MAX_NS UINT64_C(3600000000000)
 
-enum { SEND_STATUS_TOO_LARGE = 413 };
+enum {
+    SEND_STATUS_TOO_LARGE = 413,
+    SEND_STATUS_LOCAL = -1, /* no request could be made; it is tried again */
+    SEND_STATUS_LOST = -2,  /* nothing was asked of an engine, and nothing helps any more */
+};
 
 typedef enum SendVerdict {
     SEND_ACCEPTED,

@@ -203,7 +203,7 @@ static void sender_on_problem(void *userdata, const DeliveryProblem *problem) {
     bool is_loss = problem->is_loss, is_size = problem->verdict == SEND_TOO_LARGE;
     LogRate *rate = is_loss ? &sender->refused_rate : &sender->again_rate;
 
-    sender->last_status = problem->status;
+    sender->last_status = MAX(problem->status, 0L);
     sender->error_status = is_size ? SEND_STATUS_TOO_LARGE : problem->status;
     sender_keep_error(sender, problem->sentence);
     (void)log_limited_struct(
@@ -259,8 +259,7 @@ static void sender_miss(Sender *sender) {
 }
 
 static void sender_lose_window(Sender *sender, const char *sentence) {
-    sender_on_problem(
-        sender, &(DeliveryProblem){.verdict = SEND_REFUSED, .is_loss = true, .sentence = sentence});
+    sender_on_problem(sender, &(DeliveryProblem){SEND_REFUSED, true, SEND_STATUS_LOST, sentence});
     sender_miss(sender);
     sender_save(sender);
 }

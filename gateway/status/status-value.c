@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "send/retry.h"
 #include "util/clock.h"
 #include "util/file.h"
 
@@ -30,10 +31,13 @@ uint64_t status_send_live_lag_ns(const GatewayStatus *status, const DestinationS
 
 /* clang-format off */
 static const struct {
-    long first, last; /* of the status of HTTP */
+    long first, last; /* of the status of HTTP, or SEND_STATUS_LOCAL */
     const char *remedy;
     bool is_loss; /* a later success does not mend it */
 } rows[] = {
+    { SEND_STATUS_LOCAL, SEND_STATUS_LOCAL,
+                "Mend what the error names on this host: profd-gateway must be able to write to the folder of URL=, which needs space, "
+                "and to read the files of TokenFile=, PasswordFile= and Credential=; nothing is lost meanwhile.", false },
     {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile.", false },
     { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect.", false },
     { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination.", false },

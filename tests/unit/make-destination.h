@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "send/destination.h"
+#include "send/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -99,8 +100,12 @@ static inline int test_encode(const EngineInput *input, Buffer *body, size_t *re
 static const Engine test_engine = {
     .name = "test", .path = "/push", .encode = test_encode, .tenant_header = "X-Scope-OrgID"};
 
+static const Engine test_folder = {.name = "file", .encode = test_encode};
+
 const Engine *engine_by_name(const char *name) {
-    return strcmp(name, "test") == 0 ? &test_engine : NULL;
+    return strcmp(name, "test") == 0   ? &test_engine
+           : strcmp(name, "file") == 0 ? &test_folder
+                                       : NULL;
 }
 
 /* -- transport --------------------------------------------------------------------------------- */

@@ -114,6 +114,7 @@ TEST(window_that_profd_keeps_to_itself_is_missing_and_holds_up_nothing) {
     CHECK_EQ(status_of(&scene).missing_ns, 3 * INTERVAL);
     CHECK_EQ(status_of(&scene).backlog_ns, 0);
     CHECK(strstr(status_of(&scene).last_error, "stacks of user memory"));
+    CHECK_EQ(status_of(&scene).error_status, SEND_STATUS_LOST);
     scene_end(&scene);
 }
 

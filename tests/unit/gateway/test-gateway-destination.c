@@ -154,10 +154,30 @@ TEST(damaged_state_starts_afresh_and_says_so) {
     CHECK(f && fputs("{\"version\": 1, \"unsent\": [[9", f) >= 0 && fclose(f) == 0);
     scene.destination = started(&scene);
     CHECK(strstr(status_of(&scene).last_error, "is damaged"));
+    CHECK_EQ(status_of(&scene).error_status, SEND_STATUS_LOST);
     CHECK_EQ(status_of(&scene).live_until_ns, 0);
     offer(&scene, 5);
     run_until(2);
     CHECK_EQ(arrivals(&scene, 5), 1);
+    scene_end(&scene);
+}
+
+TEST(folder_that_cannot_be_written_is_named_and_no_engine_is_blamed) {
+    Scene scene;
+    DestinationStatus status;
+
+    scene_begin(&scene);
+    strcpy(scene.config.type, "file");
+    strcpy(scene.config.url, "/nowhere/profiles");
+    scene_restart(&scene);
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND / 2);
+    status = status_of(&scene);
+    CHECK(strstr(status.last_error, "into /nowhere/profiles: "));
+    CHECK(strstr(status.last_error, "No such file"));
+    CHECK_EQ(status.error_status, SEND_STATUS_LOCAL);
+    CHECK_EQ(status.last_http_status, 0);
+    CHECK_EQ(status.backlog_ns, INTERVAL);
     scene_end(&scene);
 }
 

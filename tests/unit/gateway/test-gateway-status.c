@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "send/retry.h"
 #include "status/status-value.h"
 #include "test.h"
 #include "util/file.h"
@@ -132,7 +133,8 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
     static const struct {
         long status;
         const char *word;
-    } rows[] = {{0, "network"},
+    } rows[] = {{SEND_STATUS_LOCAL, "to write to the folder"},
+                {0, "network"},
                 {301, "redirect"},
                 {400, "limits"},
                 {401, "TokenFile="},
@@ -150,6 +152,12 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
 
         CHECK(strstr(status_send_remedy(&send), rows[i].word));
     }
+}
+
+TEST(what_is_lost_without_an_engine_has_no_remedy) {
+    const DestinationStatus send = {.last_error_ns = 1, .error_status = SEND_STATUS_LOST};
+
+    CHECK_STREQ(status_send_remedy(&send), "");
 }
 
 TEST(the_remedy_of_a_loss_stays_beside_its_error_when_the_destination_is_up_again) {
