@@ -78,7 +78,7 @@ static const StatusRow whole_rows[] = {
     { "profd_gateway_intervals_total",                "counter", "Intervals that were read from profd while it was followed",              status_row_intervals       },
     { "profd_gateway_samples_total",                  "counter", "Samples that were read from profd while it was followed",                status_row_samples         },
     { "profd_gateway_lost_samples_total",             "counter", "Samples that the kernel or profd lost in these intervals",               status_row_lost            },
-    { "profd_gateway_gaps_total",                     "counter", "How often following profd was interrupted",                              status_row_gaps            },
+    { "profd_gateway_gaps_total",                     "counter", "Gaps of the recording in these intervals",                               status_row_gaps            },
     { "profd_gateway_not_recorded_seconds_total",     "counter", "Time that profd did not record in these intervals",                      status_row_missing         },
     { "profd_gateway_queued_windows",                 "gauge",   "Windows of the past that wait to be read",                               status_row_queued          },
     { "profd_gateway_scrapes_total",                  "counter", "Requests that the listener answered",                                    status_row_scrapes         },
