@@ -225,9 +225,11 @@ static void sender_deliver(Sender *sender, Interval *interval, uint64_t delay_ns
     int r = delivery_new(&sender->settings, &sender->events, &plan, ret);
 
     if (r < 0)
-        (void)log_limited(&sender->again_rate, LOG_LEVEL_ERROR, r,
-                          "Failed to send an interval to destination '%s', trying later: %m",
-                          sender->config->name);
+        (void)log_limited_struct(
+            &sender->again_rate, LOG_LEVEL_ERROR, r,
+            LOG_FIELDS({"PROFD_EVENT", "gateway-destination-waits"}, sender_field(sender)),
+            "Failed to send an interval to destination '%s', trying later: %m",
+            sender->config->name);
 }
 
 static Delivery **sender_free_live(Sender *sender) {
