@@ -251,6 +251,7 @@ static bool method_session_check_started(void *userdata, Call *call) {
 static int method_session_begin(Daemon *daemon, SessionEntry *entry, uint64_t duration_ns) {
     int r = daemon_end_sweep(daemon);
 
+    entry->stop_at_ns = 0;
     entry->duration_ns = duration_ns;
     if (r == 0)
         (void)session_table_begin(daemon->sessions, entry, false);

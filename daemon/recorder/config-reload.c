@@ -38,11 +38,13 @@ static int config_reload_add(const Reload *reload, const SessionConfig *config,
     return *ret ? 0 : session_table_add(reload->sessions, config, false, NULL, ret);
 }
 
-/* Drop the settings that Start() passed: the configuration file owns the session now. */
+/* Drop the settings and the duration that Start() passed: the configuration file owns the session
+ * now. */
 static void config_reload_take_from_client(SessionEntry *entry) {
     entry->runtime = false;
     json_decref(entry->settings);
     entry->settings = NULL;
+    entry->stop_at_ns = entry->duration_ns = 0;
 }
 
 static int config_reload_apply_new(const Reload *reload, const SessionConfig *config) {

@@ -144,6 +144,7 @@ void session_table_abandon(SessionTable *sessions, SessionEntry *entry) {
     entry->opening = sampler_opening_cancel(entry->opening);
     entry->awaits = false;
     entry->state = SESSION_INACTIVE;
+    entry->stop_at_ns = entry->duration_ns = 0;
     entry->stop_reason = NULL;
     (void)session_table_open_next(sessions);
 }
@@ -166,8 +167,10 @@ static int session_table_settle(SessionTable *sessions, SessionEntry *entry) {
     entry->since_real_ns = entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     entry->points[0] = entry->points[1] = (SessionPoint){.at_ns = clock_monotonic_ns()};
     entry->lost_published = entry->rotations_published = 0;
+    /* A session that is reopened later keeps this end. */
     if (entry->duration_ns > 0)
         r = session_table_stop_after(sessions, entry, entry->duration_ns);
+    entry->duration_ns = 0;
     session_table_publish(sessions, "started", entry, entry->describe);
     return r == 0 ? session_table_arm(sessions) : r;
 }

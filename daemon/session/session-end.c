@@ -77,7 +77,8 @@ int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason 
         return r;
     /* Sweeps run while its events are closed; SESSION_STOPPING makes them skip it. */
     entry->state = SESSION_STOPPING;
-    entry->stop_at_ns = entry->duration_ns = 0;
+    if (reason == PD_GAP_STOPPED)
+        entry->stop_at_ns = entry->duration_ns = 0;
     entry->awaits = false;
     session_end(entry->session);
     if (sessions->stopping_ns == 0)
@@ -110,16 +111,20 @@ int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
 }
 
 static void session_table_finish(SessionTable *sessions, SessionEntry *entry, const char *text) {
-    SessionNext next = entry->next;
+    bool begins = entry->next == NEXT_BEGIN || entry->next == NEXT_BEGIN_PAUSED,
+         is_over = entry->stop_at_ns > 0 && entry->stop_at_ns <= clock_ns(CLOCK_BOOTTIME);
 
+    begins = begins && !is_over;
     entry->last = session_totals(entry->session);
     entry->session = session_close(entry->session, false);
     entry->state = SESSION_INACTIVE;
-    entry->since_real_ns = entry->stop_at_ns = 0;
+    entry->since_real_ns = 0;
+    if (!begins)
+        entry->stop_at_ns = entry->duration_ns = 0;
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     session_table_publish(sessions, "stopped", entry, text);
-    if (next == NEXT_BEGIN || next == NEXT_BEGIN_PAUSED)
-        (void)session_table_begin(sessions, entry, next == NEXT_BEGIN_PAUSED);
+    if (begins)
+        (void)session_table_begin(sessions, entry, entry->next == NEXT_BEGIN_PAUSED);
 }
 
 int session_table_end(SessionTable *sessions, SessionEntry *entry, SessionNext next) {

@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
+from varlink import Varlink  # noqa: E402
 from workload import CPUS, LONG, need_root, perf_record, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
@@ -82,6 +83,27 @@ def a_reload_adds_and_removes_sessions():
         for name in ("default", "other", "third"):
             recording.check_clean(daemon.segments(name))
             check(recording.samples(daemon.segments(name)), f"{name} has no sample")
+
+
+@test
+def a_session_that_was_started_for_a_while_ends_in_time_although_it_is_reopened():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=config(199)) as daemon, Varlink(daemon.control()) as v:
+        v.one("Stop", session="other")
+        stops = v.one("Start", session="other", durationUsec=8_000_000)["session"]["stopsUsec"]
+        segments = len(daemon.segments("other"))
+        daemon.configure(config(299))
+        v.one("Reload")
+        daemon.wait_for_segments(segments + 1, "other")
+
+        def other():
+            return next(s for s in v.members("ListSessions", "session") if s["name"] == "other")
+
+        wait_until(lambda: other()["state"] == "active", 5, "the session to go on")
+        check(abs(other()["stopsUsec"] - stops) < 100_000, f"it stops at {other()['stopsUsec']}, and was to stop at {stops}")
+        wait_until(lambda: other()["state"] == "inactive", 12, "its end")
+        check(0 <= time.time() - stops / 1e6 < 4, f"it ended at {time.time()}, and was to end at {stops / 1e6}")
+        equal(daemon.stop(), 0, "status")
 
 
 if __name__ == "__main__":
