@@ -35,6 +35,7 @@ typedef struct SweepTimes {
     uint64_t completed_ns; /* side_band_ns of the last complete sweep */
     uint64_t losses_ns, data_loss_ns, status_ns;
     uint64_t early_until_ns; /* sweeps follow each other soon */
+    ClockAnchor clock;       /* at the end of the last sweep */
     bool has_resynced;       /* /proc is read again, since CPUs came */
 } SweepTimes;
 

@@ -220,10 +220,21 @@ static int daemon_sweep_end_sessions(Daemon *daemon, const ClockAnchor *clock) {
     return r;
 }
 
+/* In a suspend CPUs were switched off, and the time at which a session ends has come nearer. */
+static int daemon_sweep_check_clock(Daemon *daemon, const ClockAnchor *clock) {
+    bool moved = clock_anchor_moved(&daemon->sweep.clock, clock, CLOCK_STEP_NS);
+    int r = moved ? sampler_check_cpus(daemon->sampler) : 0;
+
+    daemon->sweep.clock = *clock;
+    return moved && r == 0 ? session_table_arm(daemon->sessions) : r;
+}
+
 static int daemon_sweep_complete(Daemon *daemon) {
     ClockAnchor clock = clock_anchor_now();
     int r = daemon_sweep_check_losses(daemon);
 
+    if (r == 0)
+        r = daemon_sweep_check_clock(daemon, &clock);
     if (r == 0 && daemon->sweep.completed_ns != daemon->sweep.side_band_ns)
         r = tracker_complete(daemon->tracker, daemon->sweep.side_band_ns);
     daemon->sweep.completed_ns = daemon->sweep.side_band_ns;

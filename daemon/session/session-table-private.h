@@ -23,8 +23,6 @@ void session_table_publish(const SessionTable *sessions, const char *event,
 /* A session with missing events is tried again, because a module may be loaded or a probe defined
  * later. */
 bool session_table_lacks_events(const SessionEntry *entry);
-/* Arms the timer for the next stop or retry, or to check the sessions that are ending. */
-int session_table_arm(SessionTable *sessions);
 
 /* -- session-begin.c -- */
 

@@ -69,6 +69,9 @@ int session_table_await(SessionTable *sessions, SessionEntry *entry);
 bool session_table_is_changing(const SessionTable *sessions);
 /* Counts from now on; 0: it never stops by itself. */
 int session_table_stop_after(SessionTable *sessions, SessionEntry *entry, uint64_t duration_ns);
+/* Arms the timer for the next stop or retry, or to check the sessions that are ending. Call it also
+ * when the machine has slept, which the timer does not notice. */
+int session_table_arm(SessionTable *sessions);
 /* Begins to end it, with this reason for the gap; session_table_advance() completes that. */
 int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason reason);
 int session_table_pause(SessionTable *sessions, SessionEntry *entry);

@@ -13,6 +13,7 @@
 #include "capture/follow/group.h"
 #include "capture/follow/rate.h"
 #include "capture/follow/watch-ring.h"
+#include "capture/open/adopt.h"
 #include "capture/open/event-table.h"
 #include "capture/open/open-ring.h"
 #include "capture/open/thread-list.h"
@@ -25,9 +26,10 @@
  * CPUs that come and go. An event on a CPU that went away never samples again, and the kernel does
  * not report it: its descriptor does not hang up, and enabling it does not fail. So we listen to
  * the kernel's messages about devices, which also report a CPU that was gone only for a moment, and
- * read the list of CPUs every few seconds for containers without such messages. The rings of
- * a CPU that went are drained, then its events are closed; on a CPU that came side-band is opened
- * first, then the events of each session.
+ * read the list of CPUs every few seconds for containers without such messages. A suspend switches
+ * all CPUs but one off and on while nothing runs, so after one we look whether time passes for the
+ * events of each CPU. The rings of a CPU that went are drained, then its events are closed; on a
+ * CPU that came side-band is opened first, then the events of each session.
  *
  * This happens on the main thread, between two sweeps: the events of one CPU are few, and those of
  * a control group that was replaced are one for each event and CPU. Through the keeper an event
@@ -49,13 +51,46 @@ static void hotplug_mark_gone(RingSet *set, unsigned cpu) {
         ring->is_gone = true;
 }
 
-/* The message is "offline@/devices/system/cpu/cpu1", a NUL, and the same as variables. */
+static bool hotplug_is_gone(const CpuRing *ring) {
+    return ring->is_gone || !cpu_list_has(&ring->set->sampler->online, ring->cpu);
+}
+
+static bool hotplug_any_gone(const RingSet *set) {
+    for (size_t i = 0; i < set->n; i++)
+        if (hotplug_is_gone(set->rings[i]))
+            return true;
+    return false;
+}
+
+bool hotplug_find_dead(Sampler *sampler) {
+    /* Events of processes outlive a CPU. */
+    if (sampler_follows_processes(sampler))
+        return false;
+    adopt_mark_dead(sampler, &sampler->side_band);
+    adopt_mark_dead(sampler, &sampler->data);
+    for (SamplerSession *s = sampler->sessions; s; s = s->next)
+        adopt_mark_dead(sampler, &s->rings);
+    if (!hotplug_any_gone(&sampler->side_band))
+        return false;
+    sampler->n_offline++;
+    return true;
+}
+
+/* The message is "offline@/devices/system/cpu/cpu1", a NUL, and the same as variables. After
+ * hibernation a CPU that was away has only "online@". */
 static void hotplug_read_uevent(Sampler *sampler, const char *text) {
     unsigned cpu;
 
     /* Events of processes outlive a CPU. */
     if (sampler_follows_processes(sampler))
         return;
+    if (sscanf(text, "online@/devices/system/cpu/cpu%u", &cpu) == 1) {
+        const CpuRing *ring = ring_set_find(&sampler->side_band, cpu);
+
+        if (ring && !ring->is_gone)
+            (void)hotplug_find_dead(sampler);
+        return;
+    }
     if (sscanf(text, "offline@/devices/system/cpu/cpu%u", &cpu) != 1)
         return;
     sampler->n_offline++;
@@ -84,17 +119,6 @@ static void hotplug_read_uevents(Sampler *sampler) {
             hotplug_read_uevent(sampler, text);
         length = sizeof(from);
     }
-}
-
-static bool hotplug_is_gone(const CpuRing *ring) {
-    return ring->is_gone || !cpu_list_has(&ring->set->sampler->online, ring->cpu);
-}
-
-static bool hotplug_any_gone(const RingSet *set) {
-    for (size_t i = 0; i < set->n; i++)
-        if (hotplug_is_gone(set->rings[i]))
-            return true;
-    return false;
 }
 
 static bool hotplug_some_gone(const Sampler *sampler) {

@@ -5,6 +5,10 @@
 
 /* Whether sampler_refresh_cpus() has something to do, by messages and the list of CPUs. */
 bool hotplug_is_due(Sampler *sampler);
+/* Looks for CPUs that were away and whose events are dead, though no message came and all of them
+ * are online. Takes 20 ms if there are some; they are followed by the next
+ * sampler_refresh_cpus(). */
+bool hotplug_find_dead(Sampler *sampler);
 /* Whether no CPU is gone or lacking. */
 bool hotplug_is_settled(const Sampler *sampler);
 /* Logs once that a session lacks CPUs. */

@@ -42,6 +42,10 @@ int watch_hurry(Sampler *sampler) {
     return sampler->tick_source ? loop_set_period(sampler->tick_source, TICK_NS) : 0;
 }
 
+int sampler_check_cpus(Sampler *sampler) {
+    return hotplug_find_dead(sampler) ? watch_hurry(sampler) : 0;
+}
+
 static int watch_on_change(void *userdata) {
     Sampler *sampler = userdata;
     int r;

@@ -9,6 +9,8 @@ int sampler_watch(Sampler *sampler, Loop *loop, LoopCallback on_full, LoopCallba
                   void *userdata);
 /* A session is new: looks often again, until all CPUs and groups are there. */
 int watch_hurry(Sampler *sampler);
+/* The machine may have slept: CPUs whose events are dead are opened again within a second. */
+int sampler_check_cpus(Sampler *sampler);
 /* Ends all watching. */
 void watch_done(Sampler *sampler);
 /* Whether the processes or threads of the session have ended, and all that they started. */

@@ -265,30 +265,41 @@ static uint64_t adopt_enabled_ns(const CpuRing *ring) {
 
 /* While a CPU is away, the time of its events stands still, and it stays so when the CPU is
  * back. */
-static bool adopt_is_alive(const CpuRing *ring) {
-    uint64_t first = adopt_enabled_ns(ring);
+static size_t adopt_unmark_living(const RingSet *side_band) {
+    size_t n = 0;
 
-    for (unsigned i = 0; i < ALIVE_LOOKS; i++) {
-        if (adopt_enabled_ns(ring) != first)
-            return true;
-        (void)usleep(ALIVE_LOOK_US);
+    for (size_t i = 0; i < side_band->n; i++) {
+        CpuRing *ring = side_band->rings[i];
+
+        ring->is_gone = ring->is_gone && adopt_enabled_ns(ring) == ring->enabled_ns;
+        n += ring->is_gone;
     }
-    return false;
+    return n;
+}
+
+/* Looks at all CPUs at once, since after a suspend only one of them is left. */
+static void adopt_mark_dead_cpus(const Sampler *sampler, const RingSet *side_band) {
+    for (size_t i = 0; i < side_band->n; i++) {
+        CpuRing *ring = side_band->rings[i];
+
+        ring->enabled_ns = adopt_enabled_ns(ring);
+        ring->is_gone |= cpu_list_has(&sampler->online, ring->cpu);
+    }
+    for (unsigned i = 0; i < ALIVE_LOOKS && adopt_unmark_living(side_band) > 0; i++)
+        (void)usleep(ALIVE_LOOK_US);
 }
 
 /* Other events of a CPU share the fate of its side-band event. */
-static void adopt_mark_dead(const Sampler *sampler, const RingSet *set) {
+void adopt_mark_dead(const Sampler *sampler, const RingSet *set) {
     /* For a thread time passes only while it runs, and its events outlive a CPU. */
     if (set->ops->inherits)
         return;
-    for (size_t i = 0; i < set->n; i++) {
-        CpuRing *ring = set->rings[i];
-        const CpuRing *side_band = ring_set_find(&sampler->side_band, ring->cpu);
+    if (set->kind == TAG_SIDE_BAND)
+        adopt_mark_dead_cpus(sampler, set);
+    for (size_t i = 0; set->kind != TAG_SIDE_BAND && i < set->n; i++) {
+        const CpuRing *side_band = ring_set_find(&sampler->side_band, set->rings[i]->cpu);
 
-        if (!cpu_list_has(&sampler->online, ring->cpu))
-            continue;
-        ring->is_gone =
-            set->kind == TAG_SIDE_BAND ? !adopt_is_alive(ring) : side_band && side_band->is_gone;
+        set->rings[i]->is_gone |= side_band && side_band->is_gone;
     }
 }
 

@@ -59,6 +59,7 @@ typedef struct CpuRing {
     bool was_nearly_full;        /* since its losses were last read */
     bool is_new;                 /* its events are not enabled yet */
     bool is_gone;                /* its CPU went away, even if it is back */
+    uint64_t enabled_ns;         /* of its first event, when last looked at */
     LoopSource *source;
     size_t watched; /* the counter whose descriptor the loop watches */
 } CpuRing;

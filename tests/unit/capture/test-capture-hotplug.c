@@ -209,6 +209,34 @@ TEST(a_cpu_that_was_offline_for_a_moment_is_opened_again) {
     CHECK(cpu_1_samples(&f));
 }
 
+/* As a suspend does it: no message, and the list of CPUs is the same when the recorder runs again.
+ */
+TEST(a_cpu_that_was_away_while_nothing_ran_is_opened_again) {
+    SessionConfig config = clock_config("default", 999);
+    uint64_t before;
+    size_t n;
+    PLUGGED(f, config);
+
+    n = f.sampler->online.n;
+    CHECK_OK(sampler_enable(f.session));
+    CHECK(cpu_1_samples(&f));
+    CHECK_EQ(refresh(&f), 0);
+    before = ring_set_find(&f.session->rings, 1)->counters[0].id;
+    CHECK(!hotplug_find_dead(f.sampler));
+    CHECK_OK(switch_cpu(false));
+    CHECK_OK(switch_cpu(true));
+    CHECK(!hotplug_is_due(f.sampler));
+    CHECK(hotplug_find_dead(f.sampler));
+    for (size_t i = 0; i < f.sampler->side_band.n; i++)
+        CHECK_EQ(f.sampler->side_band.rings[i]->is_gone, f.sampler->side_band.rings[i]->cpu == 1);
+    CHECK(hotplug_is_due(f.sampler));
+    CHECK_EQ(refresh(&f), 1);
+    CHECK_EQ(sampler_n_cpus(f.session), n);
+    CHECK(ring_set_find(&f.session->rings, 1)->counters[0].id != before);
+    CHECK(!hotplug_find_dead(f.sampler));
+    CHECK(cpu_1_samples(&f));
+}
+
 TEST(cpu_change_without_uevent_reaches_the_loop) {
     SessionConfig config = clock_config("default", 99);
     PLUGGED(f, config);
