@@ -138,7 +138,7 @@ static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
     if (result.verdict == S3_DONE) {
         call->target->requests++;
         call->target->sent_bytes += answer->sent_bytes;
-    } else
+    } else if (result.verdict != S3_REFUSED)
         call->target->on_problem(call->target->userdata, result.sentence,
                                  answer->error != 0 ? S3_NO_ANSWER : answer->status);
     if (!s3_call_repeat(call, &result))

@@ -19,8 +19,8 @@ typedef struct S3Target {
     char sigv4[GATEWAY_NAME_MAX + 16];
     uint64_t requests, sent_bytes; /* that the store accepted, and their bodies */
     uint64_t retries;
-    /* Each answer other than success, also of an attempt that is repeated; `status` is S3_NO_ANSWER
-     * without one, and 0 where the store was not asked. */
+    /* Each answer other than success and S3_REFUSED, also of an attempt that is repeated; `status`
+     * is S3_NO_ANSWER without one, and 0 where the store was not asked. */
     void (*on_problem)(void *userdata, const char *sentence, long status);
     void *userdata;
 } S3Target;

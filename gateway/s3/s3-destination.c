@@ -64,12 +64,16 @@ static void s3_destination_set_aside(S3Run *run, const char *path) {
         aside = NULL;
     if (aside)
         (void)rename(path, aside);
-    (void)snprintf(
-        sentence, sizeof(sentence),
-        "The state was damaged: windows before this start are not uploaded, and the file "
-        "is kept as '%.60s.s3.damaged'.",
-        run->config->name);
-    s3_run_note(run, sentence, 0);
+    (void)snprintf(sentence, sizeof(sentence),
+                   "The state was damaged: %s, and the file is kept as '%.60s.s3.damaged'.",
+                   s3_run_sends_snapshots(run->config)
+                       ? "snapshots that profd still has are uploaded again"
+                       : "windows before this start are not uploaded",
+                   run->config->name);
+    s3_run_keep_error(run, sentence, 0);
+    log_struct(LOG_LEVEL_WARNING, 0,
+               LOG_FIELDS({"PROFD_EVENT", "gateway-state-damaged"}, s3_run_field(run)),
+               "Destination '%s' starts afresh: %s", run->config->name, sentence);
 }
 
 static int s3_destination_load(S3Run *run, const char *folder) {
@@ -85,8 +89,9 @@ static int s3_destination_load(S3Run *run, const char *folder) {
     if (r == -EBADMSG)
         s3_destination_set_aside(run, path);
     else if (r < 0 && r != -ENOENT)
-        return log_error(r, "Failed to read the state of destination '%s' from '%s': %m",
-                         config->name, path);
+        return log_struct(LOG_LEVEL_ERROR, r, LOG_FIELDS(s3_run_field(run)),
+                          "Failed to read the state of destination '%s' from '%s': %m",
+                          config->name, path);
     if (run->state.key[0])
         run->state.counters.repeated++;
     if (run->state.until_ns == 0 && !s3_run_sends_snapshots(config))
@@ -107,6 +112,8 @@ static void s3_destination_init(S3Run *run, const S3DestinationOptions *options)
                              .folder = options->state_folder},
                    .item = {.object.fd = -1},
                    .error_rate = S3_RATE,
+                   .back_rate = S3_RATE,
+                   .lost_rate = S3_RATE,
                    .state_rate = S3_RATE};
     s3_target_init(&run->target, config, options->transport, options->loop);
     run->target.on_problem = s3_run_note;

@@ -19,13 +19,18 @@
 /* profd is back sooner than a store. */
 #define S3_LOCAL_DELAY_NS (10 * NS_PER_SECOND)
 
+LogField s3_run_field(const S3Run *self) {
+    return (LogField){"PROFD_DESTINATION", self->config->name};
+}
+
 void s3_run_on_saved(void *userdata, int error) {
     S3Run *self = userdata;
 
     if (error < 0)
-        (void)log_limited(&self->state_rate, LOG_LEVEL_ERROR, error,
-                          "Failed to write the state of destination '%s' in '%s': %m",
-                          self->config->name, self->profd.folder);
+        (void)log_limited_struct(&self->state_rate, LOG_LEVEL_ERROR, error,
+                                 LOG_FIELDS(s3_run_field(self)),
+                                 "Failed to write the state of destination '%s' in '%s': %m",
+                                 self->config->name, self->profd.folder);
 }
 
 int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error)) {
@@ -53,21 +58,38 @@ void s3_run_save(S3Run *self) {
         s3_run_on_saved(self, r);
 }
 
-void s3_run_note(void *userdata, const char *sentence, long status) {
-    S3Run *self = userdata;
-
+void s3_run_keep_error(S3Run *self, const char *sentence, long status) {
     (void)snprintf(self->last_error, sizeof(self->last_error), "%s", sentence);
     self->last_error_ns = clock_ns(CLOCK_REALTIME);
     if (status != 0)
         self->last_status = status == S3_NO_ANSWER ? 0 : status;
-    (void)log_limited(&self->error_rate, LOG_LEVEL_WARNING, 0, "Destination '%s': %s",
-                      self->config->name, sentence);
+}
+
+void s3_run_note(void *userdata, const char *sentence, long status) {
+    S3Run *self = userdata;
+
+    self->is_late = true;
+    s3_run_keep_error(self, sentence, status);
+    (void)log_limited_struct(
+        &self->error_rate, LOG_LEVEL_WARNING, 0,
+        LOG_FIELDS({"PROFD_EVENT", "gateway-destination-waits"}, s3_run_field(self)),
+        "Destination '%s' sends later: %s", self->config->name, sentence);
+}
+
+/* After a time in which something was noted. */
+static void s3_run_note_back(S3Run *self) {
+    if (self->is_late)
+        (void)log_limited_struct(
+            &self->back_rate, LOG_LEVEL_INFO, 0,
+            LOG_FIELDS({"PROFD_EVENT", "gateway-destination-back"}, s3_run_field(self)),
+            "Destination '%s' gets recordings again", self->config->name);
+    self->is_late = false;
 }
 
 void s3_run_wake(S3Run *self, uint64_t delay_ns) {
     if (loop_trigger_after(self->timer, delay_ns) < 0)
-        (void)log_error(-ENOMEM, "Failed to set the timer of destination '%s': %m",
-                        self->config->name);
+        log_struct(LOG_LEVEL_ERROR, -ENOMEM, LOG_FIELDS(s3_run_field(self)),
+                   "Failed to set the timer of destination '%s': %m", self->config->name);
 }
 
 static void s3_run_back_off(S3Run *self, SendVerdict verdict, uint64_t retry_after_ns,
@@ -108,8 +130,8 @@ static void s3_run_finish_snapshot(S3Run *self) {
     self->pending.next++;
     r = s3_state_add_snapshot(&self->state, snapshot->name, snapshot->created_us);
     if (r < 0)
-        (void)log_warning(r, "Failed to note snapshot '%s', it may be uploaded again: %m",
-                          snapshot->name);
+        log_struct(LOG_LEVEL_WARNING, r, LOG_FIELDS(s3_run_field(self)),
+                   "Failed to note snapshot '%s', it may be uploaded again: %m", snapshot->name);
     self->state.until_ns = MAX(self->state.until_ns, snapshot->created_us * NS_PER_US);
 }
 
@@ -148,6 +170,7 @@ void s3_run_succeed(S3Run *self) {
     counters->samples += self->item.samples;
     counters->missing_ns += self->item.missing_ns;
     counters->last_success_ns = clock_ns(CLOCK_REALTIME);
+    s3_run_note_back(self);
     self->failures = 0;
     self->last_status = 200;
     self->pause_ns = clock_monotonic_ns() + s3_run_pause(self);
@@ -155,10 +178,18 @@ void s3_run_succeed(S3Run *self) {
     s3_run_finish(self);
 }
 
+static void s3_run_note_loss(S3Run *self, const char *sentence, long status) {
+    s3_run_keep_error(self, sentence, status);
+    (void)log_limited_struct(
+        &self->lost_rate, LOG_LEVEL_WARNING, 0,
+        LOG_FIELDS({"PROFD_EVENT", "gateway-profiles-lost"}, s3_run_field(self)),
+        "Destination '%s' does not get a recording: %s", self->config->name, sentence);
+}
+
 void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     self->state.counters.refused++;
     self->state.counters.refused_samples += self->item.samples;
-    s3_run_note(self, sentence, status);
+    s3_run_note_loss(self, sentence, status);
     self->item.error = -EFBIG; /* without it, the other files of a folder are of no use */
     s3_run_finish(self);
 }
@@ -180,7 +211,7 @@ void s3_run_lack(S3Run *self) {
     } else if (item->error == -ENODATA || item->error == -EACCES) {
         if (!item->is_snapshot)
             self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
-        s3_run_note(self, problem, 0);
+        s3_run_note_loss(self, problem, 0);
         s3_run_finish(self);
     } else {
         if (item->error != -ENOTCONN)

@@ -44,17 +44,22 @@ typedef struct S3Run {
     char last_error[S3_SENTENCE_MAX];
     uint64_t last_error_ns;
     long last_status;
-    LogRate error_rate, state_rate;
+    bool is_late; /* something was noted since the last object */
+    LogRate error_rate, back_rate, lost_rate, state_rate;
 } S3Run;
 
-/* All but save and note wake the destination again. */
+/* All that end something wake the destination again. */
 /* The state is written soon, after what is being written; failures are logged. */
 void s3_run_save(S3Run *self);
 /* The same, and calls `done` after that, unless an error is returned. */
 int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error));
 void s3_run_on_saved(void *userdata, int error);
 void s3_run_wake(S3Run *self, uint64_t delay_ns);
-/* The last error, for status and log; `status` as in S3Target. */
+/* What log entries of the destination have in common. */
+LogField s3_run_field(const S3Run *self);
+/* The last error, for the status; `status` as in S3Target. */
+void s3_run_keep_error(S3Run *self, const char *sentence, long status);
+/* The same, and logs that the destination waits. */
 void s3_run_note(void *userdata, const char *sentence, long status);
 void s3_run_fail(S3Run *self, const S3UploadResult *result);
 void s3_run_fail_with(S3Run *self, const char *sentence);

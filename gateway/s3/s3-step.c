@@ -194,8 +194,9 @@ static void s3_run_on_cleaned(void *userdata, const S3UploadResult *result) {
         return;
     }
     if (result->verdict != S3_DONE)
-        (void)log_warning(0, "Destination '%s': parts of '%s' may be left with the store",
-                          self->config->name, self->state.key);
+        log_struct(LOG_LEVEL_WARNING, 0, LOG_FIELDS(s3_run_field(self)),
+                   "Destination '%s' may have left parts of '%s' with the store",
+                   self->config->name, self->state.key);
     self->cleanups = 0;
     s3_run_forget_upload(self);
     s3_run_save(self);

@@ -17,6 +17,18 @@ static int tool_on_stop(void *userdata) {
     return 0;
 }
 
+/* With the fields, for the test. */
+static int tool_log(LogLevel level _unused_, int error _unused_, const char *message,
+                    const LogField *fields, size_t n) {
+    flockfile(stderr);
+    fputs(message, stderr);
+    for (size_t i = 0; i < n; i++)
+        fprintf(stderr, " %s=%s", fields[i].name, fields[i].value);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+    return 0;
+}
+
 static int tool_run(const char *state_folder, const GatewayConfig *gateway,
                     const SendConfig *config) {
     _cleanup_(loop_freep) Loop *loop = NULL;
@@ -48,6 +60,7 @@ int main(int argc, char **argv) {
 
     if (argc != 8)
         return 2;
+    log_set_backend(tool_log);
     (void)snprintf(gateway.socket, sizeof(gateway.socket), "%s", argv[2]);
     (void)snprintf(gateway.session, sizeof(gateway.session), "%s", argv[3]);
     (void)snprintf(gateway.host, sizeof(gateway.host), "web-1");
