@@ -21,13 +21,15 @@
  * If tables take too many bytes, or there are too many entries, the least recently used one is
  * dropped. The table of that file is made again after a minute at the earliest, so a cache that is
  * too small for the host costs stacks and not CPU time. A file that could not be read for a reason
- * that is not its own is tried again, later each time.
+ * that is not its own is tried again, later each time; after a minute, or at once if profd may not
+ * open it, samples no longer wait for it.
  */
 
 #define RETRY_FIRST_NS NS_PER_SECOND
 #define RETRY_LAST_NS  (600 * NS_PER_SECOND)
 #define LOOK_AGAIN_NS  (300 * NS_PER_SECOND)
 #define EVICTED_NS     (60 * NS_PER_SECOND)
+#define PENDING_NS     (60 * NS_PER_SECOND)
 
 /* How a mapping names its file. */
 typedef struct TableKey {
@@ -246,6 +248,13 @@ static void table_cache_try_later(TableEntry *entry, uint64_t now_ns) {
     entry->next_ns = now_ns + entry->delay_ns;
 }
 
+/* Whether samples need not wait for the file: it may not be opened, or that failed for a minute. It
+ * is tried again all the same. */
+static bool table_cache_gives_up(const TableEntry *entry, int result) {
+    return result == -EHOSTDOWN || result == -EOPNOTSUPP || result == -EACCES || result == -EPERM ||
+           entry->delay_ns > PENDING_NS;
+}
+
 /* The least recently used table but `kept`; NULL: there is no other. */
 static MappedTable *table_cache_least(const TableCache *c, const MappedTable *kept) {
     MappedTable *least = NULL;
@@ -331,8 +340,11 @@ static void table_cache_take_in(TableCache *c, TableEntry *entry, TableAnswer *a
         table_cache_set(c, entry, TABLE_REFUSED);
         entry->delay_ns = 0;
         entry->next_ns = now_ns + LOOK_AGAIN_NS;
-    } else if (answer->result < 0)
+    } else if (answer->result < 0) {
         table_cache_try_later(entry, now_ns);
+        if (entry->state != TABLE_READY && table_cache_gives_up(entry, answer->result))
+            table_cache_set(c, entry, TABLE_REFUSED);
+    }
 }
 
 void table_cache_answer(TableCache *c, TableAnswer *answer, uint64_t now_ns) {

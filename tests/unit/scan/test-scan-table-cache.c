@@ -201,7 +201,7 @@ TEST(a_file_that_is_not_to_blame_is_tried_again_after_growing_delays) {
         CHECK_OK(want(7, now_ns));
         CHECK_EQ(n_asked, i);
         answer(7, -EAGAIN, false, NULL, now_ns);
-        CHECK_EQ(state_of(7), TABLE_PENDING);
+        CHECK_EQ(state_of(7), delay_ns < MINUTE_NS ? TABLE_PENDING : TABLE_REFUSED);
         CHECK_OK(want(7, now_ns + delay_ns - 1));
         CHECK_EQ(n_asked, i);
         now_ns += delay_ns;
@@ -216,6 +216,23 @@ TEST(a_file_that_is_not_to_blame_is_tried_again_after_growing_delays) {
     n_asked = 0;
     CHECK_OK(want(7, now_ns + SECOND_NS));
     CHECK_EQ(n_asked, 1U);
+    end();
+}
+
+TEST(a_file_that_may_not_be_opened_is_refused_at_once_and_tried_again) {
+    static const int results[] = {-EHOSTDOWN, -EOPNOTSUPP, -EACCES, -EPERM};
+
+    begin(1 << 20);
+    for (uint64_t i = 0; i < ARRAY_SIZE(results); i++) {
+        CHECK_OK(want(i, 1));
+        answer(i, results[i], false, NULL, 1);
+        CHECK_EQ(state_of(i), TABLE_REFUSED);
+        n_asked = 0;
+        CHECK_OK(want(i, 1 + SECOND_NS));
+        CHECK_EQ(n_asked, 1U);
+        answer(i, 0, false, table_of(10, i), 1 + SECOND_NS);
+        CHECK_EQ(state_of(i), TABLE_READY);
+    }
     end();
 }
 
