@@ -223,7 +223,8 @@ int binary_store_put(BinaryStore *b, const BinaryNew *new) {
     r = binary_store_write(b, new, &entry);
     if (r == 0)
         r = binary_store_keep(b, &entry);
-    if (r < 0)
+    /* A copy that could not be replaced is whole and stays. */
+    if (r < 0 && !binary_store_before(b, new->name, &before))
         (void)binary_folder_remove(b, &entry);
     binary_store_trim(b, limit, 0);
     return r;

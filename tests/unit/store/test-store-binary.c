@@ -182,6 +182,32 @@ TEST(what_roots_file_said_is_not_replaced_and_the_kernel_comes_first) {
     place_done(&shelf.place);
 }
 
+TEST(a_copy_that_cannot_be_replaced_stays) {
+    Shelf shelf = {};
+    BinaryNew cut = {.kind = BINARY_MAP, .bytes = 200, .name = "7-5000000"};
+    struct stat st;
+
+    CHECK_OK(place_init(&shelf.place));
+    CHECK_OK(place_open(&shelf.place));
+    CHECK_OK(shelf_open(&shelf, 1 << 20));
+    CHECK_OK(keep(&shelf, "7-5000000", BINARY_MAP, 0, 100, NULL));
+    /* It ends early, which fails as a full disk does. */
+    cut.fd = memfd_create("cut", MFD_CLOEXEC);
+    CHECK_EQ(binary_store_put(shelf.binaries, &cut), -EIO);
+    CHECK_OK(fstatat(shelf.binaries->maps, "7-5000000.map", &st, 0));
+    CHECK_EQ(st.st_size, 100);
+    CHECK(binary_store_has(shelf.binaries, "7-5000000", 0));
+    /* A new one leaves nothing. */
+    memcpy(cut.name, "8-5000000", sizeof("8-5000000"));
+    CHECK_EQ(binary_store_put(shelf.binaries, &cut), -EIO);
+    CHECK(fstatat(shelf.binaries->maps, "8-5000000.map", &st, 0) < 0);
+    close(cut.fd);
+    shelf_reopen(&shelf);
+    CHECK_STREQ(names_of(&shelf), "7-5000000/map/0;");
+    binary_store_free(shelf.binaries);
+    place_done(&shelf.place);
+}
+
 TEST(the_map_of_a_process_keeps_its_name_when_clocks_are_set) {
     Shelf shelf = {};
     char name[BINARY_NAME_MAX];
