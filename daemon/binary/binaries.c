@@ -180,7 +180,8 @@ int binaries_on_code_map(Binaries *b, CodeMapAnswer *answer) {
     if (!map || !b->is_on)
         return 0;
     b->counts.refused += answer->result == -EACCES || answer->result == -EFBIG ||
-                         answer->result == -ELOOP || answer->result == -EXDEV;
+                         answer->result == -E2BIG || answer->result == -ELOOP ||
+                         answer->result == -EXDEV;
     if (code_map_list_answer(map, answer, clock_monotonic_ns())) {
         binary_store_find_map(b->store, map->pid, map->start_real_ns, new.name);
         answer->fd = -1;

@@ -11,5 +11,6 @@ typedef struct CodeLines {
     uint64_t n;
 } CodeLines;
 
-/* Adds a line, unless it makes no sense: 0, -E2BIG, -ENOMEM. */
+/* Adds a line, unless it makes no sense: 0, -E2BIG, -ENOMEM. Where it finds no room, the first half
+ * of the lines is dropped. */
 int code_lines_add(CodeLines *lines, uint64_t address, uint64_t size, Bytes name);

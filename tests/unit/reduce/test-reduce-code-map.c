@@ -4,6 +4,7 @@
 #include "reduce/reduce-limit.h"
 #include "test.h"
 #include "util/macro.h"
+#include "util/text.h"
 
 typedef struct Text {
     Bytes bytes;
@@ -78,13 +79,34 @@ TEST(a_line_longer_than_any_name_is_skipped) {
 TEST(garbage_is_refused_and_so_is_a_file_without_end) {
     Text garbage = {.bytes = bytes_of("\x7f\x45\x4c\x46 no lines at all")},
          endless = {.bytes = bytes_of("10 1 a\n"), .hole = 1ULL << 30},
-         many = {.bytes = bytes_of("10 1 a\n20 1 b\n")};
+         one = {.bytes = bytes_of("10 1 a\n20 1 longer\n")};
     char got[64];
 
     CHECK_EQ(map_of(&garbage, 4096, got, sizeof(got)), -ENODATA);
     CHECK_EQ(map_of(&endless, 4096, got, sizeof(got)), -E2BIG);
-    CHECK_EQ(map_of(&many, 10, got, sizeof(got)), -E2BIG);
+    CHECK_EQ(map_of(&one, 10, got, sizeof(got)), -E2BIG);
     CHECK_STREQ(got, "");
+}
+
+TEST(of_more_lines_than_find_room_the_last_ones_are_kept) {
+    _cleanup_(buffer_done) Buffer file = {}, out = {};
+    ReduceSource source;
+    char got[64];
+    Text text;
+
+    for (unsigned i = 1; i <= 9; i++)
+        text_printf(&file, "%u0 1 f%u\n", i, i);
+    text = (Text){.bytes = buffer_bytes(&file)};
+    CHECK_OK(map_of(&text, 40, got, sizeof(got)));
+    CHECK_STREQ(got, "70 1 f7\n80 1 f8\n90 1 f9\n");
+    for (unsigned i = 0; i < REDUCE_LINES_MAX; i++)
+        buffer_append(&file, "1 1 x\n", 6);
+    buffer_append(&file, "2 1 last\n", 9);
+    text.bytes = buffer_bytes(&file);
+    source = (ReduceSource){.read = read_text, .userdata = &text};
+    CHECK_OK(code_map_read(&source, 64 << 20, &out));
+    CHECK(out.size > REDUCE_LINES_MAX / 2 * 6 && out.size < REDUCE_LINES_MAX * 6);
+    CHECK(memcmp(out.data + out.size - 9, "2 1 last\n", 9) == 0);
 }
 
 static void put_load(Buffer *b, uint64_t address, uint64_t size, const char *name, bool swap) {
