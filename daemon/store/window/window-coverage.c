@@ -23,9 +23,15 @@ typedef struct Composing {
     PdCoverage *to;
     uint64_t at; /* everything before this is accounted for, on the clock of the query */
     uint64_t since, until;
-    uint64_t shift; /* offset to wall-clock time, modulo 2^64 */
+    const Entry *earlier, *later; /* whose wall clock holds where a gap begins and where it ends */
     int error;
 } Composing;
+
+/* The offset to wall-clock time, modulo 2^64. It differs between segments if the clock was set or
+ * the machine slept. */
+static uint64_t window_coverage_shift(const Composing *c, const Entry *entry) {
+    return c->query->by_monotonic ? entry->real_shift_ns : 0;
+}
 
 static void window_coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
                                 PdGapReason reason) {
@@ -33,9 +39,11 @@ static void window_coverage_put(Composing *c, uint64_t from, uint64_t to, uint32
     to = MIN(to, c->until);
     if (from >= to || c->error < 0)
         return;
-    c->error = pd_coverage_add_gap(
-        c->to,
-        &(PdGap){.from_ns = from + c->shift, .to_ns = to + c->shift, .cpu = cpu, .reason = reason});
+    c->error =
+        pd_coverage_add_gap(c->to, &(PdGap){.from_ns = from + window_coverage_shift(c, c->earlier),
+                                            .to_ns = to + window_coverage_shift(c, c->later),
+                                            .cpu = cpu,
+                                            .reason = reason});
 }
 
 /* Converts from the segment's clock to that of the query. */
@@ -115,12 +123,15 @@ static void window_coverage_compose(Composing *c, const Window *w, const Entry *
             older = before ? older : entry;
             continue;
         }
+        c->earlier = before ?: entry;
+        c->later = entry;
         if (!before)
             window_coverage_put_before(c, older, entry);
         else if (!window_coverage_is_joined(before, entry))
             window_coverage_put(c, window_coverage_to_of(c, before),
                                 window_coverage_from_of(c, entry), PD_ALL_CPUS,
                                 window_coverage_reason_between(before, entry, unreadable));
+        c->earlier = entry;
         window_coverage_put_entry(c, entry);
         unreadable = false;
         before = entry;
@@ -151,23 +162,43 @@ static void window_coverage_set_bounds(Composing *c, const Window *w, const Entr
     if (c->until == 0)
         c->until = window_coverage_to_of(c, last);
     c->until = MAX(c->since, c->until);
-    c->shift = c->query->by_monotonic ? last->real_shift_ns : 0;
+}
+
+/* A bound between two segments belongs to the gap there, as in window_coverage_compose(). */
+static uint64_t window_coverage_real_of(const Composing *c, const Window *w,
+                                        const Entry *const *entries, size_t n, bool is_end) {
+    uint64_t ns = is_end ? c->until : c->since;
+    const Entry *in = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!window_coverage_is_of_boot(w, entries[i]))
+            continue;
+        if (is_end && in && window_coverage_to_of(c, in) >= ns)
+            break;
+        if (is_end || !in || window_coverage_from_of(c, entries[i]) <= ns)
+            in = entries[i];
+    }
+    return in ? ns + window_coverage_shift(c, in) : ns;
 }
 
 int window_cover(Window *w, const WindowQuery *query, const Entry *const *entries, size_t n) {
     Composing c = {.query = query, .to = &w->coverage};
-    uint64_t before_ns;
+    uint64_t before_ns, from_ns;
 
     window_coverage_set_bounds(&c, w, entries, n);
-    w->coverage.from_ns = c.since + c.shift;
-    w->coverage.to_ns = c.until + c.shift;
+    w->coverage.from_ns = window_coverage_real_of(&c, w, entries, n, false);
+    w->coverage.to_ns = window_coverage_real_of(&c, w, entries, n, true);
+    /* The clock was set back by more than the window is long. */
+    if (w->coverage.from_ns > w->coverage.to_ns)
+        w->coverage.from_ns = w->coverage.to_ns - (c.until - c.since);
+    from_ns = w->coverage.from_ns;
     window_coverage_compose(&c, w, entries, n);
     /* The window begins before the clock of the samples does. */
     before_ns = query->asked_ns > c.until - c.since ? query->asked_ns - (c.until - c.since) : 0;
     if (query->by_monotonic && before_ns > 0 && before_ns < w->coverage.from_ns && c.error == 0) {
-        w->coverage.from_ns -= before_ns;
+        w->coverage.from_ns = from_ns - before_ns;
         c.error = pd_coverage_add_gap(&w->coverage, &(PdGap){.from_ns = w->coverage.from_ns,
-                                                             .to_ns = c.since + c.shift,
+                                                             .to_ns = from_ns,
                                                              .cpu = PD_ALL_CPUS,
                                                              .reason = PD_GAP_REBOOTED});
     }

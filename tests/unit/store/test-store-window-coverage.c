@@ -20,19 +20,32 @@ static Entry segment(uint64_t number, uint64_t from_s, uint64_t to_s, PdGapReaso
                    .boot = "this"};
 }
 
-/* Seconds by the time of day; 0: open. */
-static int compose(PdCoverage *ret, uint64_t since_s, uint64_t until_s, const Entry *entries,
-                   size_t n) {
-    const WindowQuery query = {.since_ns = since_s * S, .until_ns = until_s * S};
+static int compose_query(PdCoverage *ret, const WindowQuery *query, const Entry *entries,
+                         size_t n) {
     const Entry *list[8];
     Window w = {.boot = "this"};
     int r;
 
     for (size_t i = 0; i < n; i++)
         list[i] = &entries[i];
-    r = window_cover(&w, &query, list, n);
+    r = window_cover(&w, query, list, n);
     *ret = w.coverage;
     return r;
+}
+
+/* Seconds by the time of day; 0: open. */
+static int compose(PdCoverage *ret, uint64_t since_s, uint64_t until_s, const Entry *entries,
+                   size_t n) {
+    return compose_query(ret, &(WindowQuery){.since_ns = since_s * S, .until_ns = until_s * S},
+                         entries, n);
+}
+
+/* Seconds by the clock of the samples. */
+static int compose_last(PdCoverage *ret, uint64_t since_s, uint64_t until_s, const Entry *entries,
+                        size_t n) {
+    return compose_query(
+        ret, &(WindowQuery){.since_ns = since_s * S, .until_ns = until_s * S, .by_monotonic = true},
+        entries, n);
 }
 
 static bool is_gap(const PdGap *gap, uint64_t from_s, uint64_t to_s, PdGapReason reason) {
@@ -64,6 +77,37 @@ TEST(a_gap_between_two_segments_has_the_reason_of_the_first) {
     CHECK(is_gap(&c.gaps[1], 1020, 1025, PD_GAP_RELOADED));
     CHECK(is_gap(&c.gaps[2], 1030, 1040, PD_GAP_DOWN));
     CHECK_EQ(pd_coverage_recorded_ns(&c), 15 * S);
+}
+
+TEST(each_time_of_a_window_is_on_the_wall_clock_of_its_own_segment) {
+    PdGap pause = {.from_ns = 12 * S, .to_ns = 13 * S, .cpu = PD_ALL_CPUS, .reason = PD_GAP_PAUSED};
+    Entry entries[] = {segment(1, 10, 20, PD_GAP_DOWN), segment(2, 22, 50, PD_GAP_DOWN),
+                       segment(3, 50, 60, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    entries[0].gaps[0] = pause;
+    entries[0].n_gaps = 1;
+    /* The machine slept for 100 s while nothing recorded, and again for 50 s. */
+    entries[1].real_shift_ns = 1100 * S;
+    entries[2].real_shift_ns = 1150 * S;
+    CHECK_OK(compose_last(&c, 11, 55, entries, 3));
+    CHECK_EQ(c.from_ns, 1011 * S);
+    CHECK_EQ(c.to_ns, 1205 * S);
+    CHECK_EQ(c.n_gaps, 2);
+    CHECK(is_gap(&c.gaps[0], 1012, 1013, PD_GAP_PAUSED));
+    CHECK(is_gap(&c.gaps[1], 1020, 1122, PD_GAP_DOWN));
+    /* Both bounds lie in the gap. */
+    pd_coverage_done(&c);
+    CHECK_OK(compose_last(&c, 20, 21, entries, 3));
+    CHECK_EQ(c.from_ns, 1020 * S);
+    /* It was set back by an hour. */
+    pd_coverage_done(&c);
+    for (size_t i = 0; i < 3; i++)
+        entries[i].real_shift_ns = (i == 0 ? 4600 : 1000) * S;
+    CHECK_OK(compose_last(&c, 11, 55, entries, 3));
+    CHECK_EQ(c.to_ns, 1055 * S);
+    CHECK_EQ(c.from_ns, 1011 * S);
+    CHECK(pd_coverage_recorded_ns(&c) <= 44 * S);
 }
 
 TEST(the_previous_boot_and_the_time_between_boots_are_gaps) {
