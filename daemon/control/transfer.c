@@ -101,6 +101,9 @@ static void *transfer_run(void *userdata) {
             &(CallSink){r < 0 ? -1 : transfer->socket, transfer_send, transfer});
     else if (r == 0)
         (void)transfer_send_file(transfer);
+    /* This may be the last reference to a deleted file, whose blocks go with it: the main thread
+     * must not wait for that. */
+    closep(&transfer->options.fd);
     (void)!write(transfer->ended, &one, sizeof(one));
     transfer_release(transfer);
     if (!streams)

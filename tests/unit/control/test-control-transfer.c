@@ -129,4 +129,43 @@ TEST(a_transfer_ends_although_a_read_hangs) {
     hanging_file_done(&file);
 }
 
+typedef struct Sent {
+    Loop *loop;
+    int fd;
+    bool is_closed;
+} Sent;
+
+static int on_sent(void *userdata) {
+    Sent *sent = userdata;
+
+    sent->is_closed = fcntl(sent->fd, F_GETFD) < 0;
+    loop_stop(sent->loop);
+    return 0;
+}
+
+TEST(a_file_that_was_sent_is_closed_before_the_main_thread_hears_of_it) {
+    char path[] = "/tmp/profd-test.XXXXXX";
+    TransferOptions options = {.bytes = 5, .stuck_ns = 1000000000, .on_end = on_sent};
+    Transfer *transfer = NULL;
+    Sent sent = {};
+    int pair[2];
+
+    CHECK_OK(loop_new(&sent.loop));
+    CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+    options.fd = sent.fd = mkostemp(path, O_CLOEXEC);
+    CHECK(sent.fd >= 0);
+    CHECK_OK(unlink(path));
+    CHECK_EQ(write(sent.fd, "bytes", 5), 5);
+    options.loop = sent.loop;
+    options.socket = pair[0];
+    options.userdata = &sent;
+    CHECK_OK(transfer_new(&options, &transfer));
+    CHECK_OK(loop_run(sent.loop));
+    CHECK(sent.is_closed);
+    transfer_free(transfer);
+    close(pair[0]);
+    close(pair[1]);
+    loop_free(sent.loop);
+}
+
 TEST_MAIN()
