@@ -32,8 +32,8 @@ struct Session {
     Dropped dropped;                     /* not yet recorded in the segment */
     Account account, at_rotation, at_log;
     unsigned degraded;
-    uint64_t dropped_seen, dropped_ns; /* the writer's drop count when last seen, and when it
-                                        * last grew */
+    uint64_t not_queued;               /* samples that were dropped before the queue */
+    uint64_t dropped_seen, dropped_ns; /* all drops when last seen, and when they last grew */
     uint64_t sweep;
     bool lacks_side_band;        /* the open segment lacks side-band for which the queue had no
                                   * room */

@@ -332,7 +332,7 @@ unsigned session_update_degraded(Session *session, unsigned others, uint64_t now
         set |= DEGRADED_DISK_FULL;
     else if (counts.error < 0 || counts.is_stuck)
         set |= DEGRADED_WRITER_BLOCKED;
-    if (session_run_drops_lately(session, counts.dropped_samples, now_ns))
+    if (session_run_drops_lately(session, counts.dropped_samples + session->not_queued, now_ns))
         set |= DEGRADED_LOST;
     if (sampler_is_unwound(session->sampler) && stack_share_is_short(&session->share, now_ns))
         set |= DEGRADED_SHORT_STACKS;

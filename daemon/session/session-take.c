@@ -183,6 +183,7 @@ static void session_take_drop(Session *session, unsigned cpu, Bytes records) {
     }
     if (dropped > 0 && gap.from_ns <= gap.to_ns)
         session_note_gap(session, &gap);
+    session->not_queued += dropped;
     dropped_add(&session->dropped, cpu, dropped);
 }
 

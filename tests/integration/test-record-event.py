@@ -158,7 +158,7 @@ def dropped_samples_are_reported_for_their_cpu():
     config = "[Profd]\nMaxBytesPerSec=1K\nFlushIntervalSec=100ms\n" + session(Frequency=999, CPUs=last)
     with scratch() as folder, spinning(last), Daemon(folder, config=config) as daemon:
         daemon.wait_for_log("MaxBytesPerSec=1024")
-        time.sleep(0.3)
+        daemon.wait_for_log(r"is degraded \(lost\)")
         equal(daemon.stop(), 0, "the status of profd")
         segment, = daemon.segments()
         told, losses = recording.manifest(segment), recording.records(segment, "LOST_SAMPLES")
