@@ -192,9 +192,11 @@ static uint64_t session_run_gap_moment(Session *session) {
 int session_start(Session *session) {
     int r = sampler_enable(session->sampler);
 
+    if (r < 0)
+        return session_log_failure(session, r, "start the events");
     session_end_gap(session, PD_GAP_PAUSED, session_run_gap_moment(session));
     session->is_paused = false;
-    return r < 0 ? session_log_failure(session, r, "start the events") : 0;
+    return 0;
 }
 
 int session_pause(Session *session) {
