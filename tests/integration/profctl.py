@@ -67,6 +67,12 @@ def safe(text, what=""):
     return text
 
 
+def check_unwinds(daemon, name="unwound"):
+    """The session copies stacks of user space, and nothing made it take others."""
+    said = json.loads(profctl("show-session", name, "--json=short", socket=daemon.control()).stdout)[0]["session"]
+    check(said["callGraphUsed"].startswith("unwind:"), f"{name}: {said}")
+
+
 def as_json(done, name, status=0):
     """Its stdout, which fits the schema; one value a line."""
     ended(done, status)

@@ -14,6 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, children, session  # noqa: E402
+from profctl import check_unwinds  # noqa: E402
 from scene import Scene  # noqa: E402
 from workload import CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -22,10 +23,11 @@ KILLS = 200 if LONG else 6
 PERIOD_NS = 10**9 // 999
 FLUSH_S = 1
 SLACK_NS = 300_000_000
-SESSIONS = ("default", "folder")
-CONFIG = f"[Profd]\nFlushIntervalSec={FLUSH_S}s\n" + \
+SESSIONS = ("default", "folder", "unwound")
+CONFIG = f"[Profd]\nFlushIntervalSec={FLUSH_S}s\nMaxBufferTotal=512M\n" + \
     session(Frequency=999, RotateIntervalSec="3s") + \
-    session("folder", Frequency=999, RotateIntervalSec="3s", Layout="directory")
+    session("folder", Frequency=999, RotateIntervalSec="3s", Layout="directory") + \
+    session("unwound", Frequency=999, RotateIntervalSec="3s", CallGraph="unwind")
 
 
 def kill_recorder(daemon):
@@ -51,6 +53,7 @@ class Run(Scene):
             for _ in range(KILLS):
                 kill_recorder(cls.daemon)
             time.sleep(1)
+        check_unwinds(cls.daemon)
         equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
         cls.reference = recording.samples(perf.path)
         for name in SESSIONS:
