@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import session  # noqa: E402
+from profctl import check_unwinds  # noqa: E402
 from scene import Scene  # noqa: E402
 from workload import CPUS, LONG, run_load, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -18,9 +19,10 @@ from tap import check, equal, main, test  # noqa: E402
 SECONDS, FORKS = (30, 300) if LONG else (10, 200)
 ROTATE_S = 3
 PERIOD_NS = 10**9 // 999
-NAMES = {"default": "file", "folder": "directory"}
-CONFIG = session(Frequency=999, RotateIntervalSec=f"{ROTATE_S}s") + \
+NAMES = {"default": "file", "folder": "directory", "unwound": "file"}
+CONFIG = "[Profd]\nMaxBufferTotal=512M\n" + session(Frequency=999, RotateIntervalSec=f"{ROTATE_S}s") + \
     session("folder", Frequency=999, RotateIntervalSec=f"{ROTATE_S}s", Layout="directory") + \
+    session("unwound", Frequency=999, RotateIntervalSec=f"{ROTATE_S}s", CallGraph="unwind") + \
     session("whole", Frequency=999, RotateIntervalSec=0)
 
 
@@ -35,6 +37,7 @@ class Run(Scene):
         super().begin(enter)
         with spinning():
             run_load("storm", "--rate", FORKS, SECONDS)
+        check_unwinds(cls.daemon)
         equal(cls.daemon.stop(), 0, f"status of profd ({cls.daemon.log()[-1000:]})")
         for name in (*NAMES, "whole"):
             cls.samples[name] = recording.samples(cls.daemon.segments(name))
