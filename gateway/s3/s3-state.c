@@ -124,7 +124,8 @@ static int s3_state_take_unsent(const json_t *root, RangeList *ret) {
     json_array_foreach(list, i, row) {
         json_int_t since_ns, until_ns;
 
-        if (json_unpack((json_t *)row, "[II!]", &since_ns, &until_ns) < 0 || since_ns < 0)
+        if (json_unpack((json_t *)row, "[II!]", &since_ns, &until_ns) < 0 || since_ns < 0 ||
+            until_ns < 0)
             return -EBADMSG;
         ret->items[ret->n++] = (Range){(uint64_t)since_ns, (uint64_t)until_ns};
     }

@@ -114,8 +114,8 @@ TEST(each_member_of_a_state_is_checked) {
 }
 
 TEST(list_of_windows_is_checked_and_may_be_that_of_an_earlier_version) {
-    static const char *const lists[] = {"[[5,4]]", "[[1,2],[2,3]]", "[[1]]", "[[1,2,3]]",
-                                        "[[-1,2]]"};
+    static const char *const lists[] = {"[[5,4]]",   "[[1,2],[2,3]]", "[[1]]",
+                                        "[[1,2,3]]", "[[-1,2]]",      "[[1,-2]]"};
     _cleanup_(s3_state_done) S3State state = {};
     char text[65536], changed[65536 + 64], *at;
 
