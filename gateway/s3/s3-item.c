@@ -131,7 +131,7 @@ int s3_item_name(S3Item *item, const char *template, const char *host, const cha
 }
 
 /* profd gives the part of the newest boot. The part before it comes first, and the window that
- * begins behind it is the next one. */
+ * begins behind it is the next one, also where that part may not be read. */
 static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
     uint64_t since_ns = item->slot.since_ns;
     S3Window window, older;
@@ -143,9 +143,9 @@ static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
         error = s3_profd_window(profd, since_ns, window.older_ns, &older);
     if (error != -ENODATA) {
         s3_object_done(&window.object);
+        item->slot.until_ns = window.older_ns;
         if (error < 0)
             return error;
-        item->slot.until_ns = window.older_ns;
         window = older;
     }
     item->object = window.object;
