@@ -10,6 +10,7 @@
 #include "symbol/jit/jit-map.h"
 #include "symbol/jit/jit-process.h"
 #include "util/clock.h"
+#include "util/macro.h"
 
 /*
  * A pid is used again, so the names must be those of the process that was sampled: it lives since
@@ -82,11 +83,16 @@ static bool jit_find_parse_name(const char *name, uint32_t pid, uint64_t *ret_ns
     return true;
 }
 
+/* Clocks were set between two readings. */
+static bool jit_find_is_same_start(uint64_t a_ns, uint64_t b_ns) {
+    return MAX(a_ns, b_ns) - MIN(a_ns, b_ns) < slack_ns;
+}
+
 /* The kept map of the last process of this pid that began before the last sample. If it began after
  * the first one, its pid may have been that of another one before, and nobody knows whose code was
- * sampled. */
+ * sampled. If the process lives (living_ns is its start), only its own counts. */
 static int jit_find_kept(const FindOptions *options, const char *folder, uint32_t pid,
-                         JitLines *ret) {
+                         uint64_t living_ns, JitLines *ret) {
     char path[FIND_PATH_MAX], best[256] = "";
     _cleanup_closedir_ DIR *maps = NULL;
     uint64_t start_ns, best_ns = 0;
@@ -99,7 +105,8 @@ static int jit_find_kept(const FindOptions *options, const char *folder, uint32_
     maps = opendir(path);
     for (struct dirent *e; maps && (e = readdir(maps));) {
         if (!jit_find_parse_name(e->d_name, pid, &start_ns) ||
-            !jit_find_is_before(options, start_ns))
+            !jit_find_is_before(options, start_ns) ||
+            (living_ns > 0 && !jit_find_is_same_start(start_ns, living_ns)))
             continue;
         n++;
         if (start_ns >= best_ns) {
@@ -143,15 +150,18 @@ static int jit_find_left(const FindOptions *options, uint32_t pid, JitLines *ret
 
 int jit_find_lines(const FindOptions *options, uint32_t pid, JitLines *ret) {
     int r = -ENOENT, kept = -ENOENT;
+    uint64_t living_ns;
 
     if (options->local_processes && pid > 0)
         r = jit_find_living(options, pid, ret);
     if (r != -ENOENT && r != -ESRCH)
         return r;
+    /* -ENOENT: it lived before the last sample and lives, but has no map that can be read. */
+    living_ns = options->local_processes && pid > 0 && r == -ENOENT ? ret->start_ns : 0;
     if (options->fetch_maps)
         options->fetch_maps(pid, options->fetch_arg);
     for (size_t i = 0; kept == -ENOENT && i < options->n_caches; i++)
-        kept = jit_find_kept(options, options->caches[i], pid, ret);
+        kept = jit_find_kept(options, options->caches[i], pid, living_ns, ret);
     return kept == -ENOENT && r == -ESRCH ? jit_find_left(options, pid, ret) : kept;
 }
 

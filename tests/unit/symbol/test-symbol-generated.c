@@ -166,6 +166,25 @@ TEST(kept_map_is_that_of_the_process_that_ran_then) {
     CHECK_STREQ(look_up(77, CODE, (Moment){-300, 0}, options, &name), "0x7f0000001000");
 }
 
+TEST(kept_map_of_another_process_does_not_name_the_code_of_one_that_lives) {
+    const char *folder = made_path("lives");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1, .local_processes = true};
+    uint64_t now_us = clock_ns(CLOCK_REALTIME) / NS_PER_US;
+    pid_t pid = start("echo; exec sleep 60");
+    char path[128];
+    FrameName name;
+
+    CHECK(made_run("mkdir -p lives/maps"));
+    snprintf(path, sizeof(path), "lives/maps/%d-%" PRIu64 ".map", pid,
+             now_us - 100 * US_PER_SECOND);
+    made_write(path, "7f0000001000 40 earlier\n");
+    CHECK_STREQ(look_up((uint32_t)pid, CODE, (Moment){0, 1}, options, &name), "0x7f0000001000");
+    snprintf(path, sizeof(path), "lives/maps/%d-%" PRIu64 ".map", pid, now_us);
+    made_write(path, "7f0000001000 40 own\n");
+    CHECK_STREQ(look_up((uint32_t)pid, CODE, (Moment){0, 1}, options, &name), "own");
+    stop(pid);
+}
+
 static const char source_dump[] =
     "#include <fcntl.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
     "#include <sys/mman.h>\n#include <unistd.h>\n"
