@@ -81,8 +81,7 @@ int session_table_stop(SessionTable *sessions, SessionEntry *entry, PdGapReason 
         entry->stop_at_ns = entry->duration_ns = 0;
     entry->awaits = false;
     session_end(entry->session);
-    if (sessions->stopping_ns == 0)
-        sessions->stopping_ns = clock_monotonic_ns();
+    entry->stopping_ns = clock_monotonic_ns();
     return session_table_arm(sessions);
 }
 
@@ -138,10 +137,6 @@ int session_table_end(SessionTable *sessions, SessionEntry *entry, SessionNext n
 }
 
 void session_table_advance(SessionTable *sessions) {
-    bool gives_up = sessions->stopping_ns > 0 &&
-                    clock_monotonic_ns() - sessions->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND;
-    bool left = false;
-
     for (size_t i = sessions->n; i-- > 0;) {
         SessionEntry *entry = sessions->entries[i];
 
@@ -151,16 +146,12 @@ void session_table_advance(SessionTable *sessions) {
             session_table_check_trial(sessions, entry);
         if (entry->state != SESSION_STOPPING)
             continue;
-        if (gives_up)
+        if (clock_monotonic_ns() - entry->stopping_ns > GIVE_UP_SEC * NS_PER_SECOND)
             session_give_up(entry->session);
-        else if (!session_has_ended(entry->session)) {
-            left = true;
+        else if (!session_has_ended(entry->session))
             continue;
-        }
         session_table_finish(sessions, entry, entry->stop_reason ?: "its segment is finished");
     }
-    if (!left)
-        sessions->stopping_ns = 0;
     (void)session_table_open_next(sessions);
 }
 

@@ -44,6 +44,7 @@ typedef struct SessionEntry {
     uint64_t state_real_ns;        /* when it entered its state; 0: when profd began */
     uint64_t starting_ns;          /* CLOCK_MONOTONIC; when it was asked to record */
     uint64_t stop_at_ns;           /* CLOCK_BOOTTIME; 0: it does not stop by itself */
+    uint64_t stopping_ns;          /* CLOCK_MONOTONIC; when it began to end */
     const char *stop_reason;       /* why it stopped by itself; NULL: it did not */
     char error[SESSION_ERROR_MAX]; /* why it failed */
     char error_logged[SESSION_ERROR_MAX];

@@ -12,7 +12,6 @@ struct SessionTable {
     SessionEntry *entries[SESSION_TABLE_MAX];
     size_t n;
     LoopSource *timer;
-    uint64_t stopping_ns; /* when the oldest ending session began to end; 0: none is ending */
 };
 
 /* -- session-list.c -- */

@@ -138,6 +138,29 @@ def a_session_with_a_duration_ends_by_itself():
 
 
 @test
+def a_reload_that_reopens_a_session_keeps_the_time_when_it_ends():
+    daemon = Run.get().daemon
+
+    def reload(frequency):
+        with open(daemon.config_path, "w", encoding="utf-8") as f:
+            f.write(CONFIG.replace("Frequency=199", f"Frequency={frequency}"))
+        v.one("Reload")
+        wait_until(lambda: states(v)["default"] == "active" and v.call("ListSessions", session="default")[0]["session"]["frequency"] == frequency,
+                   20, "the session to begin again")
+
+    with connected() as v:
+        v.one("Stop", session="default")
+        ends = v.one("Start", session="default", durationUsec=3600_000_000)["session"]["stopsUsec"]
+        reload(198)
+        moved = v.call("ListSessions", session="default")[0]["session"]["stopsUsec"]
+        check(moved and abs(moved - ends) < 1_000_000, f"it ended at {ends} and ends at {moved}")
+        v.one("Stop", session="default")
+        v.one("Start", session="default")
+        reload(199)
+        equal(v.call("ListSessions", session="default")[0]["session"]["stopsUsec"], None, "one without an end")
+
+
+@test
 def a_stopped_configured_session_stays_stopped_until_it_is_started_by_name():
     daemon = Run.get().daemon
     with connected() as v:

@@ -55,6 +55,7 @@ static BinaryWatch *watch_of(Fixture *f) {
 
     asked[0] = '\0';
     forks(f, 1 * SECOND, 7, 7, 1, 1);
+    named(f, 1 * SECOND, 7, 7, "a", true);
     maps(f, 1 * SECOND, 7, 0x400000, "/bin/a");
     maps(f, 1 * SECOND, 7, 0x500000, "/lib/b.so");
     maps(f, 1 * SECOND, 7, 0x600000, "//anon");
