@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
+#include <stdio.h>
 
 #include "listen/listen-private.h"
 
@@ -18,6 +19,17 @@ void listen_reply_header(ListenPeer *peer, const char *name, const char *value) 
     (void)evhttp_add_header(headers, name, value);
 }
 
+/* evhttp sends a body after HEAD too, which a client would take for the next answer. */
+static void listen_reply_drop_body(ListenPeer *peer, struct evbuffer *body) {
+    char length[32];
+
+    if (!body || evhttp_request_get_command(listen_peer_request(peer)) != EVHTTP_REQ_HEAD)
+        return;
+    (void)snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
+    listen_reply_header(peer, "Content-Length", length);
+    (void)evbuffer_drain(body, evbuffer_get_length(body));
+}
+
 void listen_reply(Listen *listen, ListenPeer *peer, int status, const char *type,
                   struct evbuffer *body) {
     listen_reply_header(peer, "Content-Type", type);
@@ -30,6 +42,7 @@ void listen_reply(Listen *listen, ListenPeer *peer, int status, const char *type
         listen->counts.refused_clients++;
     else
         listen->counts.scrapes++;
+    listen_reply_drop_body(peer, body);
     listen_peer_answer(peer, status, body);
 }
 
