@@ -97,7 +97,7 @@ static const struct {
 
 /* Members of profd-read may call these too; other restricted methods are for administrators. */
 static const char *const readers[] = {
-    "Describe", "Follow", "GetMetrics", "ListBinaries", "ListSegments", "ListSessions",
+    "Describe", "Follow", "GetMetrics", "GetStatus", "ListBinaries", "ListSegments", "ListSessions",
     "ListSnapshots", "Monitor", "PinSnapshot", "Read", "RemoveSnapshot", "Snapshot",
 };
 /* clang-format on */

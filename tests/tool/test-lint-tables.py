@@ -137,10 +137,18 @@ def write_gateway(folder, keys=GATEWAY_KEYS, conf=GATEWAY_CONF, keys_page=GATEWA
         write(folder, f"build/gateway/{name}", completion)
 
 
+METHODS = """
+    { "Ping",   RIGHT_ANYONE, METHOD_PLAIN, false, method_ping   },
+    { "Follow", RIGHT_READ,   METHOD_PLAIN, false, method_follow },
+    { "Stop",   RIGHT_ADMIN,  METHOD_PLAIN, true,  method_stop   },
+"""
+READERS = 'static const char *const readers[] = {\n    "Follow", "Ping",\n};\n'
+
+
 @contextlib.contextmanager
 def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, conf=CONF,
          keys_page=KEYS_PAGE, daemon_help=DAEMON_HELP, daemon_page=DAEMON_PAGE, events=EVENTS,
-         logging=LOGGING, catalog=CATALOG):
+         logging=LOGGING, catalog=CATALOG, methods=METHODS):
     with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
         write(folder, "build/client/profctl",
               program([("--print-options", options), ("--help", said)]), 0o755)
@@ -154,6 +162,8 @@ def tree(options=OPTIONS, said=HELP, page=PAGE, completed=OPTIONS, keys=KEYS, co
         write(folder, "conf/profd.conf", conf)
         write(folder, "daemon/program/log-event.c", events)
         write(folder, "daemon/daemon.c", logging)
+        write(folder, "daemon/method/method.c", methods)
+        write(folder, "client/remote/remote-error.c", READERS)
         write(folder, "systemd/profd.catalog", catalog)
         complete(folder, completed)
         yield folder
@@ -218,6 +228,13 @@ def an_option_that_the_page_lacks_is_found():
 @test
 def an_option_that_only_the_page_has_is_found():
     finds("manual.py", "the_page_names_no_unknown_command_or_option", page=PAGE.replace("Fl t ,", "Fl t , Fl x ,"))
+
+
+@test
+def a_method_that_profctl_takes_for_another_group_is_found():
+    for name, right in ("Follow", "ADMIN"), ("Stop", "READ"):
+        finds("manual.py", "profctl_names_the_group_that_a_method_needs",
+              methods=re.sub(rf'("{name}", +RIGHT_)\w+', rf"\g<1>{right}", METHODS))
 
 
 @test
