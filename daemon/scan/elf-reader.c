@@ -67,7 +67,8 @@ uint64_t elf_reader_cpu_ns(const ElfReader *reader) {
     return elf_helper_cpu_ns(reader->helper);
 }
 
-bool elf_reader_is_final(int r) {
+/* Whether the result stays valid as long as the file does not change. */
+static bool elf_reader_is_final(int r) {
     static const int results[] = {0,        -ENODATA, -ENOEXEC,   -ENOTSUP,
                                   -EBADMSG, -E2BIG,   -ECANCELED, -ENOMEM};
 

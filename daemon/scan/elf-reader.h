@@ -30,8 +30,6 @@ int elf_reader_symbols(ElfReader *reader, const MappedImage *image, const Symbol
 /* Opens the file in which a process names the code that it generates, unless the answer has it
  * already (else its `source` is -1), and reads it, if it was written to since the answer says. */
 int elf_reader_code_map(ElfReader *reader, const MappedImage *image, CodeMapAnswer *answer);
-/* Whether a result stays valid as long as the file does not change. */
-bool elf_reader_is_final(int r);
 uint64_t elf_reader_ready_ns(const ElfReader *reader);
 /* Whether profd-elf, which reads the files, cannot run. */
 bool elf_reader_lacks_helper(const ElfReader *reader);

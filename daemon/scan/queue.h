@@ -78,7 +78,6 @@ typedef struct ScanResult {
     void *data;
     size_t data_size;
     BuildId build_id;
-    bool was_read; /* BUILD_ID: if it is empty, the file has none */
 } ScanResult;
 
 ScanResult *scan_result_free(ScanResult *result);

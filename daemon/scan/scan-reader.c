@@ -131,7 +131,6 @@ static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
 
     if (r < 0)
         result.build_id.size = 0;
-    result.was_read = elf_reader_is_final(r);
     scan_reader_charge(s, SCAN_IMAGE, scan_reader_images_cpu_ns(s) - before_ns);
     if (scan_reader_asks_again(s, image, r))
         return 0;

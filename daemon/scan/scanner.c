@@ -56,8 +56,7 @@ static int scanner_deliver(Scanner *s, const ScanResult *result) {
     case SCAN_IS_BUILD_ID:
         return sinks->on_build_id(
             sinks->userdata, result->number,
-            (Bytes){.data = result->build_id.bytes, .size = result->build_id.size},
-            result->was_read);
+            (Bytes){.data = result->build_id.bytes, .size = result->build_id.size});
     case SCAN_IS_TABLE:
         table_cache_answer(s->tables, result->data, clock_monotonic_ns());
         return 0;

@@ -30,8 +30,7 @@ typedef struct ScannerSinks {
     int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
     /* A scanner_cgroups() is complete. */
     int (*on_cgroups_done)(void *userdata, uint64_t begin_ns);
-    /* Empty: the file has none, or, without was_read, it could not be read. */
-    int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id, bool was_read);
+    int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
     /* Both take over the descriptors that they find in their answer, by setting them to -1. */
     int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
     int (*on_code_map)(void *userdata, CodeMapAnswer *answer);

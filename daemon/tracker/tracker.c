@@ -97,16 +97,10 @@ static int tracker_on_cgroups_done(void *userdata, uint64_t begin_ns) {
 }
 
 /* Schedule a sweep that writes mappings with their build ids, one for all answers. */
-static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id, bool was_read) {
+static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
     Tracker *tracker = userdata;
-    HistoryWanted changed;
 
-    if (history_set_build_id(tracker->history, image, build_id, was_read, &changed))
-        table_cache_doubt(scanner_tables(tracker->scanner),
-                          &(MappedImage){.major = changed.major,
-                                         .minor = changed.minor,
-                                         .inode = changed.inode,
-                                         .generation = changed.generation});
+    history_set_build_id(tracker->history, image, build_id);
     if (history_waits_since(tracker->history) == UINT64_MAX ||
         history_waits_until(tracker->history) > 0)
         return 0;

@@ -21,10 +21,9 @@ static uint64_t image_hash(uint64_t seed, const ProcessImage *image) {
 }
 
 static bool image_is_same_file(const ProcessImage *a, const ProcessImage *b) {
-    return !a->is_replaced && a->hash == b->hash && a->path == b->path && a->dso == b->dso &&
-           a->major == b->major && a->minor == b->minor && a->inode == b->inode &&
-           a->generation == b->generation && a->kernel == b->kernel &&
-           a->build_id_size == b->build_id_size &&
+    return a->hash == b->hash && a->path == b->path && a->dso == b->dso && a->major == b->major &&
+           a->minor == b->minor && a->inode == b->inode && a->generation == b->generation &&
+           a->kernel == b->kernel && a->build_id_size == b->build_id_size &&
            memcmp(a->build_id, b->build_id, sizeof(a->build_id)) == 0;
 }
 
@@ -81,30 +80,6 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
     }
     key.hash = image_hash(s->images.seed, &key);
     return image_images_intern(s, &key);
-}
-
-ProcessImage *images_replace(ProcessStrings *s, ProcessImage *image) {
-    ProcessImage *newer;
-
-    image->is_replaced = true;
-    if (!hash_table_make_room(&s->images, &s->budget, image_key))
-        return NULL;
-    newer = budget_alloc(&s->budget, sizeof(*newer));
-    if (!newer)
-        return NULL;
-    *newer = (ProcessImage){.hash = image->hash,
-                            .refs = 1,
-                            .prot = image->prot,
-                            .flags = image->flags,
-                            .major = image->major,
-                            .minor = image->minor,
-                            .inode = image->inode,
-                            .generation = image->generation,
-                            .kernel = image->kernel,
-                            .path = name_ref(image->path),
-                            .dso = name_ref(image->dso)};
-    hash_table_add(&s->images, newer, newer->hash);
-    return newer;
 }
 
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data) {

@@ -27,16 +27,14 @@ struct ProcessImage {
     uint8_t build_id[20];
     uint8_t found_id_size; /* looked up later, so it is not part of the identity */
     uint8_t found_id[20];
-    uint64_t sure_order; /* what was mapped up to then has the found build id; for history */
-    uint8_t tries;       /* number of lookups that found nothing */
-    bool asked;          /* a lookup is running */
-    bool is_replaced;    /* the file was overwritten, so that new mappings have another image */
-    bool waits;          /* recordings wait for its build id */
-    bool is_late;        /* the lookup took too long */
-    bool is_due;         /* recordings that owe it write it in this settle */
-    bool counted;        /* counted as unidentified */
-    uint64_t kept_ns;    /* when a caller last asked for its symbols; history does not use it */
-    EmissionSet owed;    /* those that wrote it without a build id */
+    uint8_t tries;    /* number of lookups that found nothing */
+    bool asked;       /* a lookup is running */
+    bool waits;       /* recordings wait for its build id */
+    bool is_late;     /* the lookup took too long */
+    bool is_due;      /* recordings that owe it write it in this settle */
+    bool counted;     /* counted as unidentified */
+    uint64_t kept_ns; /* when a caller last asked for its symbols; history does not use it */
+    EmissionSet owed; /* those that wrote it without a build id */
     ProcessImage *next_due;
     bool kernel; /* the kernel itself, not a module or generated code */
     ProcessName *path, *dso;
@@ -56,9 +54,6 @@ void images_done(ProcessStrings *s);
 /* Returns a reference to the image of a mapping whose dso name is `dso`; NULL: no memory. */
 ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool kernel);
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image);
-/* Returns a reference to a new image of the same file, for what is mapped from now on; NULL: no
- * memory, but the old one is not returned any more. */
-ProcessImage *images_replace(ProcessStrings *s, ProcessImage *image);
 /* The image that maps the same file as `data` as code, in any process; borrowed. NULL: no mapping
  * of the file is executable. */
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data);

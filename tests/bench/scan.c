@@ -37,8 +37,7 @@ static int on_cgroup(void *userdata _unused_, uint64_t id _unused_, const char *
     return 0;
 }
 
-static int on_build_id(void *userdata _unused_, uint64_t image _unused_, Bytes id _unused_,
-                       bool was_read _unused_) {
+static int on_build_id(void *userdata _unused_, uint64_t image _unused_, Bytes id _unused_) {
     return 0;
 }
 

@@ -174,13 +174,10 @@ static void install_kernel(Life *l) {
 static void answer(Life *l) {
     static const uint8_t id[20] = {1};
     HistoryWanted wanted;
-    uint8_t bits;
 
-    if (history_next_wanted(l->history, &wanted) <= 0)
-        return;
-    bits = cursor_u8(&l->in);
-    history_set_build_id(l->history, wanted.image + (bits & 1),
-                         (Bytes){.data = id, .size = cursor_u8(&l->in) % 24}, !(bits & 2), &wanted);
+    if (history_next_wanted(l->history, &wanted) > 0)
+        history_set_build_id(l->history, wanted.image + (cursor_u8(&l->in) & 1),
+                             (Bytes){.data = id, .size = cursor_u8(&l->in) % 24});
 }
 
 static void rotate(Life *l, Emission **at) {

@@ -363,7 +363,7 @@ static void answer(Play *play) {
         if (fd < 0 || elf_build_id_of_fd(fd, &id) < 0)
             id.size = 0;
         history_set_build_id(play->history, wanted.image,
-                             (Bytes){.data = id.bytes, .size = id.size}, true, &wanted);
+                             (Bytes){.data = id.bytes, .size = id.size});
         play->n_build_ids += id.size > 0;
     }
 }

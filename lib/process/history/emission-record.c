@@ -54,24 +54,6 @@ static bool emission_record_owe(Emission *e, ProcessImage *image) {
     return true;
 }
 
-void emission_replace_owed(Emission *e, ProcessImage *image, ProcessImage *newer) {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < e->n_owed; i++) {
-        if (e->owed[i] != image) {
-            e->owed[kept++] = e->owed[i];
-            continue;
-        }
-        if (newer) {
-            e->owed[kept++] = image_ref(newer);
-            newer->owed |= e->slot;
-        }
-        image->owed &= ~e->slot;
-        images_put(&e->history->strings, image);
-    }
-    e->n_owed = kept;
-}
-
 void emission_forget_owed(Emission *e) {
     ProcessStrings *strings = &e->history->strings;
 
@@ -131,8 +113,7 @@ static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdM
     if (emission_record_needs_mark(e, mmap)) {
         emission_record_await(e, code, mmap);
         mmap->filename = emission_record_mark_path(mmap->filename, scratch);
-    } else if (code->asked && code->found_id_size > 0)
-        (void)emission_record_owe(e, code);
+    }
     pd_emit_mmap2(&e->pending, trailer, misc, mmap);
 }
 

@@ -47,15 +47,6 @@ void identity_settle(History *h, uint64_t start_ns) {
     }
 }
 
-void identity_stop_waiting(History *h, ProcessImage *image) {
-    for (size_t i = 0; i < h->n_waiting; i++)
-        if (h->waiting[i].image == image) {
-            h->waiting[i] = h->waiting[--h->n_waiting];
-            images_put(&h->strings, image);
-            return;
-        }
-}
-
 uint64_t identity_floor(const History *h) {
     uint64_t floor = UINT64_MAX;
 

@@ -6,9 +6,8 @@
 
 /*
  * Images and their build ids. The kernel is not asked for build ids. Each image is looked up once,
- * soon after it was first mapped, and keeps the result, which is checked when the file is mapped
- * again (history-change.c). If nothing was found, the lookup is repeated a few times, whenever a
- * recording names the image. The last few hundred images are kept
+ * soon after it was first mapped, and keeps the result. If nothing was found, the lookup is
+ * repeated a few times, whenever a recording names the image. The last few hundred images are kept
  * even if nothing maps them any more, so that a program that is started again and again is looked
  * up once.
  */
@@ -16,7 +15,7 @@
 #define WAIT_NS 3000000000ULL /* the longest wait for a build id */
 
 /* Adds the image to the ring of the latest images. */
-void image_retain(History *h, ProcessImage *image) {
+static void history_image_retain(History *h, ProcessImage *image) {
     ProcessImage **slot;
 
     if (!h->retained)
@@ -56,7 +55,7 @@ ProcessImage *image_of(History *h, const PdMmap *mmap) {
         return NULL;
     }
     if (image->refs == 1)
-        image_retain(h, image);
+        history_image_retain(h, image);
     return image;
 }
 
@@ -87,15 +86,10 @@ static bool history_image_can_be_read(const ProcessImage *image) {
 }
 
 void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end) {
-    if (image->tries < TRIES_MAX && h->identify != HISTORY_MARKS && !image_is_data(image) &&
-        !image_has_id(image) && !image->is_replaced && history_image_can_be_read(image))
-        image_ask(h, image, pid, start, end);
-}
-
-void image_ask(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end) {
     Wanted *slot;
 
-    if (image->asked)
+    if (image->asked || image->tries >= TRIES_MAX || h->identify == HISTORY_MARKS ||
+        image_is_data(image) || image_has_id(image) || !history_image_can_be_read(image))
         return;
     if (!h->wanted)
         h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));
@@ -112,9 +106,14 @@ void image_ask(History *h, ProcessImage *image, uint32_t pid, uint64_t start, ui
     image->asked = true;
 }
 
-void wanted_describe(const Wanted *slot, HistoryWanted *ret) {
-    const ProcessImage *image = slot->image;
+int history_next_wanted(History *h, HistoryWanted *ret) {
+    const ProcessImage *image;
+    const Wanted *slot;
 
+    if (h->wanted_next == h->wanted_end)
+        return 0;
+    slot = &h->wanted[h->wanted_next++ % WANTED_MAX];
+    image = slot->image;
     ret->image = slot->serial;
     ret->pid = slot->pid;
     ret->start = slot->start;
@@ -125,12 +124,6 @@ void wanted_describe(const Wanted *slot, HistoryWanted *ret) {
     ret->generation = image->generation;
     memcpy(ret->path, image->path->text, image->path->size);
     ret->path[image->path->size] = 0;
-}
-
-int history_next_wanted(History *h, HistoryWanted *ret) {
-    if (h->wanted_next == h->wanted_end)
-        return 0;
-    wanted_describe(&h->wanted[h->wanted_next++ % WANTED_MAX], ret);
     return 1;
 }
 
@@ -153,7 +146,7 @@ void image_wait(History *h, ProcessImage *image) {
     image->waits = true;
 }
 
-void image_set_due(History *h, ProcessImage *image) {
+static void history_image_set_due(History *h, ProcessImage *image) {
     if (image->is_due || image->owed == 0)
         return;
     image->is_due = true;
@@ -176,12 +169,22 @@ void image_found(History *h, ProcessImage *image, Bytes build_id) {
     } else {
         image->found_id_size = (uint8_t)build_id.size;
         memcpy(image->found_id, build_id.data, build_id.size);
-        image->sure_order = h->serial;
         history_image_count_unidentified(h, image, false);
     }
     if (image_has_id(image))
-        image_set_due(h, image);
+        history_image_set_due(h, image);
     image->waits = false;
+}
+
+void history_set_build_id(History *h, uint64_t image, Bytes build_id) {
+    Wanted *slot = h->wanted && image < h->wanted_next ? &h->wanted[image % WANTED_MAX] : NULL;
+
+    if (!slot || !slot->image || slot->serial != image)
+        return;
+    image_found(h, slot->image, build_id);
+    slot->image = images_put(&h->strings, slot->image);
+    while (h->wanted_first < h->wanted_next && !h->wanted[h->wanted_first % WANTED_MAX].image)
+        h->wanted_first++;
 }
 
 void images_forget(History *h) {

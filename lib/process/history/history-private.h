@@ -282,12 +282,6 @@ void spaces_release(History *h);
 /* In history-image.c: */
 ProcessImage *image_of(History *h, const PdMmap *mmap);
 void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
-void image_ask(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
-void wanted_describe(const Wanted *slot, HistoryWanted *ret);
-/* Keeps the image for a while even if nothing maps it. */
-void image_retain(History *h, ProcessImage *image);
-/* Recordings that owe the image write it in this settle. */
-void image_set_due(History *h, ProcessImage *image);
 void images_forget(History *h);
 bool image_has_id(const ProcessImage *image);
 /* Whether perf would look for symbols in the file at this path. */
@@ -298,13 +292,7 @@ void image_found(History *h, ProcessImage *image, Bytes build_id);
 /* Holds the floor until the build id of the image is known, at most for a while. */
 void image_wait(History *h, ProcessImage *image);
 
-/* In history-change.c: */
-/* A process maps the image now: has its file still the known build id? */
-void image_check(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
-
 /* In history-identity.c: */
-/* There is nothing to write of an image that was waited for. */
-void identity_stop_waiting(History *h, ProcessImage *image);
 /* Ends waits that took too long and makes recordings write what they owe. */
 void identity_settle(History *h, uint64_t start_ns);
 /* The floor must stay below this time while recordings wait. */
@@ -328,8 +316,6 @@ void emission_kernel_record(Emission *e, Bytes record, uint64_t stamp);
 /* The image that has the build id of the file; NULL: the recording does not need the mapping. */
 ProcessImage *emission_code_of(const Emission *e, ProcessImage *image);
 void emission_forget_owed(Emission *e);
-/* The recording owes `newer` instead, or nothing. */
-void emission_replace_owed(Emission *e, ProcessImage *image, ProcessImage *newer);
 
 /* In emission-late.c: */
 void emission_write_due(Emission *e);

@@ -104,8 +104,8 @@ int history_next_unknown(History *history, uint32_t *ret_pid);
 int history_install_kernel(History *history, Bytes records);
 /* The path of a cgroup by id, from a walk of cgroup2; CGROUP records need no call. */
 int history_install_cgroup(History *history, uint64_t id, Bytes path);
-/* Returns an image whose build id nobody has looked up yet, or that was mapped again since, with a
- * process that maps it: 1, or 0 when there is none (now). */
+/* Returns an image whose build id nobody has looked up yet, each once, with a process that maps it:
+ * 1, or 0 when there is none (now). */
 typedef struct HistoryWanted {
     uint64_t image; /* identifies it in history_set_build_id() */
     uint32_t pid;
@@ -118,13 +118,9 @@ int history_next_wanted(History *history, HistoryWanted *ret);
 /* The image that history_next_wanted() returned last cannot be looked up now; it will be returned
  * again. */
 void history_put_back_wanted(History *history);
-/*
- * From now on every MMAP2 of that image is written with the build id (MISC_MMAP_BUILD_ID). Empty:
- * it has none, or, without was_read, it could not be read. Ignored if the image is gone. True: the
- * file had another build id before, so its content has changed; *ret_changed says which file.
- */
-bool history_set_build_id(History *history, uint64_t image, Bytes build_id, bool was_read,
-                          HistoryWanted *ret_changed);
+/* From now on every MMAP2 of that image is written with the build id (MISC_MMAP_BUILD_ID). Empty:
+ * it has none, or it could not be read. Ignored if the image is gone. */
+void history_set_build_id(History *history, uint64_t image, Bytes build_id);
 
 /* The build id of the [vdso] code of 64-bit processes: it is in no file, so it cannot be looked up.
  * Call it before anything is fed. */

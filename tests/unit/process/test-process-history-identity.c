@@ -6,7 +6,7 @@
 /* Mappings of files without a build id: which wait for one, until when, and what is written. Until
  * then a recording has them without one: a recorder that dies leaves no sample without its file. */
 
-static const uint8_t ID_A[] = {0xab, 0xcd}, ID_B[] = {0xbb, 0xbb};
+static const uint8_t ID_A[] = {0xab, 0xcd};
 
 /* sh (10) is there, recordings wait for build ids, nothing was asked yet. */
 static Fixture with_asking_shell(void) {
@@ -20,20 +20,13 @@ static Fixture with_asking_shell(void) {
     return f;
 }
 
-/* True: the file had another build id before. */
-static bool answer_with(Fixture *f, const char *path, Bytes id, bool was_read) {
-    HistoryWanted wanted, changed;
-
-    if (history_next_wanted(f->history, &wanted) != 1 || strcmp(wanted.path, path) != 0)
-        abort();
-    return history_set_build_id(f->history, wanted.image, id, was_read, &changed) &&
-           changed.inode == wanted.inode;
-}
-
 static void answer(Fixture *f, const char *path, bool found) {
-    Bytes id = found ? (Bytes){.data = ID_A, .size = sizeof(ID_A)} : (Bytes){};
+    HistoryWanted wanted;
 
-    CHECK(!answer_with(f, path, id, true));
+    CHECK_EQ(history_next_wanted(f->history, &wanted), 1);
+    CHECK_STREQ(wanted.path, path);
+    history_set_build_id(f->history, wanted.image,
+                         found ? (Bytes){.data = ID_A, .size = sizeof(ID_A)} : (Bytes){});
 }
 
 TEST(a_mapping_is_written_at_once_and_again_with_its_build_id_and_its_time) {
@@ -53,93 +46,6 @@ TEST(a_mapping_is_written_at_once_and_again_with_its_build_id_and_its_time) {
     CHECK_STREQ(said(&f), "3000000005 maps 10 5000 /opt/new id abcd\n");
     CHECK(!emission_waits(f.emission));
     CHECK_EQ(history_waits_since(f.history), UINT64_MAX);
-}
-
-/* /opt/app has build id A and runs as 10 and, started again, as 20 and 30, which nobody samples. */
-static Fixture with_app_started_again(void) {
-    Fixture f = with_asking_shell();
-
-    answer(&f, "/bin/sh", true);
-    (void)needs(&f, 10, 10, 2 * SECOND + 1);
-    maps(&f, 3 * SECOND + 5, 10, 0x5000, "/opt/app");
-    sweep(&f, 4 * SECOND);
-    answer(&f, "/opt/app", true);
-    sweep(&f, 5 * SECOND);
-    (void)said(&f);
-    for (uint32_t pid = 20; pid <= 30; pid += 10) {
-        named(&f, 5 * SECOND + pid, pid, pid, "app", true);
-        maps(&f, 5 * SECOND + pid, pid, 0x5000, "/opt/app");
-    }
-    (void)history_settle(f.history, 6 * SECOND);
-    if (!strstr(needs(&f, 20, 20, 5 * SECOND + 21),
-                "\n5000000020 maps 20 5000 /opt/app id abcd\n") ||
-        !emission_waits(f.emission))
-        abort();
-    history_complete(f.history, 6 * SECOND);
-    return f;
-}
-
-TEST(a_file_that_was_overwritten_in_place_gets_its_new_build_id_for_new_mappings_alone) {
-    _cleanup_(fixture_done) Fixture f = with_app_started_again();
-    _cleanup_(emission_freep) Emission *next = NULL;
-
-    CHECK(answer_with(&f, "/opt/app", (Bytes){.data = ID_B, .size = sizeof(ID_B)}, true));
-    sweep(&f, 6 * SECOND + 1);
-    CHECK_STREQ(said(&f), "5000000020 maps 20 5000 /opt/app id bbbb\n");
-    CHECK(!emission_waits(f.emission));
-    sweep(&f, 7 * SECOND);
-    sweep(&f, 8 * SECOND);
-    /* What follows has the build id of each process. */
-    CHECK_OK(emission(&f, &next));
-    f.emission = emission_free(f.emission);
-    f.emission = TAKE_PTR(next);
-    CHECK(strstr(needs(&f, 10, 10, 8 * SECOND), "maps 10 5000 /opt/app id abcd\n"));
-    CHECK(strstr(needs(&f, 20, 20, 8 * SECOND), "maps 20 5000 /opt/app id bbbb\n"));
-    CHECK(strstr(needs(&f, 30, 30, 8 * SECOND), "maps 30 5000 /opt/app id bbbb\n"));
-    maps(&f, 8 * SECOND + 1, 20, 0x9000, "/opt/app");
-    sweep(&f, 9 * SECOND);
-    CHECK_STREQ(said(&f), "8000000001 maps 20 9000 /opt/app id bbbb\n");
-}
-
-TEST(a_file_that_was_overwritten_by_one_without_a_build_id_has_none) {
-    _cleanup_(fixture_done) Fixture f = with_app_started_again();
-
-    CHECK(answer_with(&f, "/opt/app", (Bytes){}, true));
-    sweep(&f, 6 * SECOND + 1);
-    CHECK_STREQ(said(&f), "5000000020 maps 20 5000 /opt/app[no-build-id]\n");
-    CHECK(!emission_waits(f.emission));
-    CHECK_EQ(history_counts(f.history).unidentified, 1U);
-}
-
-TEST(a_known_build_id_stays_if_the_file_is_the_same_or_cannot_be_read_again) {
-    for (unsigned was_read = 0; was_read < 2; was_read++) {
-        _cleanup_(fixture_done) Fixture f = with_app_started_again();
-        HistoryWanted wanted;
-        Bytes id = {.data = ID_A, .size = was_read ? sizeof(ID_A) : 0};
-
-        CHECK(!answer_with(&f, "/opt/app", id, was_read));
-        CHECK(!emission_waits(f.emission));
-        CHECK_EQ(history_waits_since(f.history), UINT64_MAX);
-        sweep(&f, 7 * SECOND);
-        CHECK_STREQ(said(&f), "");
-        CHECK_EQ(history_next_wanted(f.history, &wanted), 0);
-        CHECK_EQ(history_counts(f.history).unidentified, 0U);
-    }
-}
-
-TEST(an_answer_after_the_wait_leaves_no_wrong_build_id) {
-    _cleanup_(fixture_done) Fixture f = with_app_started_again();
-
-    sweep(&f, 10 * SECOND);
-    sweep(&f, 11 * SECOND);
-    sweep(&f, 12 * SECOND);
-    CHECK(answer_with(&f, "/opt/app", (Bytes){.data = ID_B, .size = sizeof(ID_B)}, true));
-    sweep(&f, 12 * SECOND + 1);
-    (void)said(&f);
-    maps(&f, 12 * SECOND + 2, 20, 0x9000, "/opt/app");
-    sweep(&f, 13 * SECOND);
-    CHECK_STREQ(said(&f), "12000000002 maps 20 9000 /opt/app id bbbb\n");
-    CHECK(strstr(needs(&f, 30, 30, 12 * SECOND), "maps 30 5000 /opt/app[no-build-id]\n"));
 }
 
 TEST(the_state_of_a_process_is_written_at_once_too) {
@@ -318,8 +224,7 @@ TEST(requests_beyond_the_limit_are_sent_when_others_are_answered) {
     CHECK_EQ(n, 1024U);
     /* None is forgotten while its answer is to come. */
     for (uint64_t i = 0; i < n; i++)
-        history_set_build_id(f.history, first + i, (Bytes){.data = ID_A, .size = sizeof(ID_A)},
-                             true, &wanted);
+        history_set_build_id(f.history, first + i, (Bytes){.data = ID_A, .size = sizeof(ID_A)});
     (void)needs(&f, 10, 10, 3 * SECOND + 1);
     for (n = 0; history_next_wanted(f.history, &wanted) > 0; n++)
         ;
