@@ -16,7 +16,8 @@
 
 enum { STAMP_MAX = 32 };
 
-#define SHORT_NS (2 * NS_PER_SECOND) /* shown in seconds, begin and end might look the same */
+#define CLOCK_NOISE_NS NS_PER_SECOND
+#define SHORT_NS       (2 * NS_PER_SECOND) /* shown in seconds, begin and end might look the same */
 
 typedef struct Composing {
     const WindowQuery *query;
@@ -24,13 +25,19 @@ typedef struct Composing {
     uint64_t at; /* everything before this is accounted for, on the clock of the query */
     uint64_t since, until;
     const Entry *earlier, *later; /* whose wall clock holds where a gap begins and where it ends */
+    uint64_t shift;               /* of the wall clock, as of the last segment that differed */
     int error;
 } Composing;
 
 /* The offset to wall-clock time, modulo 2^64. It differs between segments if the clock was set or
- * the machine slept. */
-static uint64_t window_coverage_shift(const Composing *c, const Entry *entry) {
-    return c->query->by_monotonic ? entry->real_shift_ns : 0;
+ * the machine slept. Smaller differences are those of two measurements, and would cut a gap that
+ * two segments share into two. */
+static uint64_t window_coverage_shift(Composing *c, const Entry *entry) {
+    if (!c->query->by_monotonic)
+        return 0;
+    if (entry->real_shift_ns - c->shift + CLOCK_NOISE_NS > 2 * CLOCK_NOISE_NS)
+        c->shift = entry->real_shift_ns;
+    return c->shift;
 }
 
 static void window_coverage_put(Composing *c, uint64_t from, uint64_t to, uint32_t cpu,
@@ -165,8 +172,8 @@ static void window_coverage_set_bounds(Composing *c, const Window *w, const Entr
 }
 
 /* A bound between two segments belongs to the gap there, as in window_coverage_compose(). */
-static uint64_t window_coverage_real_of(const Composing *c, const Window *w,
-                                        const Entry *const *entries, size_t n, bool is_end) {
+static uint64_t window_coverage_real_of(Composing *c, const Window *w, const Entry *const *entries,
+                                        size_t n, bool is_end) {
     uint64_t ns = is_end ? c->until : c->since;
     const Entry *in = NULL;
 
