@@ -76,7 +76,7 @@ void s3_run_note(void *userdata, const char *sentence, long status) {
         "Destination '%s' sends later: %s", self->config->name, sentence);
 }
 
-/* After a time in which something was noted. */
+/* Logs the return if something was noted since the last object. */
 static void s3_run_note_back(S3Run *self) {
     if (self->is_late)
         (void)log_limited_struct(
@@ -139,7 +139,7 @@ static void s3_run_finish_snapshot(S3Run *self) {
 static void s3_run_finish(S3Run *self) {
     S3Item *item = &self->item;
 
-    /* What a refused upload left is cleaned by the next step. */
+    /* The next step aborts a refused upload and removes its parts. */
     if (!self->state.is_multipart)
         s3_run_forget_upload(self);
     if (!item->is_snapshot) {
@@ -194,7 +194,7 @@ void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     s3_run_finish(self);
 }
 
-/* Of what waits, one that cannot be got does not hold up the others: it comes again behind them. */
+/* An item that cannot be got comes again behind the others, so that it does not hold them up. */
 static void s3_run_skip(S3Run *self) {
     if (self->item.is_snapshot)
         s3_pending_skip(&self->pending);

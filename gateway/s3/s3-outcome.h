@@ -55,7 +55,7 @@ void s3_run_save(S3Run *self);
 int s3_run_save_with(S3Run *self, void (*done)(void *userdata, int error));
 void s3_run_on_saved(void *userdata, int error);
 void s3_run_wake(S3Run *self, uint64_t delay_ns);
-/* What log entries of the destination have in common. */
+/* All log entries of the destination have this field. */
 LogField s3_run_field(const S3Run *self);
 /* The last error, for the status; `status` as in S3Target. */
 void s3_run_keep_error(S3Run *self, const char *sentence, long status);

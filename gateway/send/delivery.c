@@ -82,7 +82,7 @@ static void delivery_finish(Delivery *delivery, SendVerdict verdict) {
     SendCounters *counters = delivery->settings->counters;
 
     delivery->result.verdict = verdict;
-    /* Once for an interval, however often it is tried. */
+    /* An interval counts once, however often it is tried. */
     if (verdict == SEND_ACCEPTED || verdict == SEND_REFUSED) {
         counters->dropped_samples += delivery->series.dropped;
         counters->other_samples += delivery->series.other;

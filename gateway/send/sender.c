@@ -266,7 +266,7 @@ static void sender_lose_window(Sender *sender, const char *sentence) {
     sender_save(sender);
 }
 
-/* Of merged intervals perhaps only one is denied. */
+/* Perhaps profd denies only one of several merged intervals. */
 static void sender_on_denied(Sender *sender) {
     if (sender->merge > 1)
         sender->merge = 1;

@@ -252,7 +252,7 @@ int past_reading_take(PastReading *reading, const PastWindow *window, Interval *
     /* profd may have been restarted since the last window. */
     if (r == -ENOTCONN && goes_on)
         r = past_reading_read(reading, window, past_reading_ahead(window), ret);
-    /* Where profd denies everything, this ends: the user gets a group, or the session changes. */
+    /* A denial of everything is not for good: the user may get the group, or the session change. */
     if (r == -EACCES)
         r = source_link_may_follow(reading->options.link, reading->options.session) ? -ESTALE
                                                                                     : -ENOTCONN;

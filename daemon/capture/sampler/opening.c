@@ -98,7 +98,7 @@ int sampler_trial_end(SamplerOpening *opening, const SamplerSession *session) {
 
     if (!opening->is_done)
         return 0;
-    /* Not by the number of events: the session may record its default event instead of one. */
+    /* The number of events does not show it: the default event may stand in for a missing one. */
     is_better = opening->result == 0 && plan_notes_n_left_out(&opening->session->notes) <
                                             plan_notes_n_left_out(&session->notes);
     opening_free(opening);

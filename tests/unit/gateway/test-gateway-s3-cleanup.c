@@ -98,7 +98,7 @@ static int clean(Scene *scene) {
                ?: loop_run(loop);
 }
 
-/* What the destination counts: after a few of them it goes on without. */
+/* The destination counts these answers, and after a few of them it goes on without the cleanup. */
 TEST(store_without_a_list_of_uploads_is_not_asked_for_ever) {
     static const char *const answers[] = {
         "HTTP/1.1 501 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

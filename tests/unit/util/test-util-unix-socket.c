@@ -9,7 +9,7 @@
 #include "util/clock.h"
 #include "util/macro.h"
 
-/* These tests check where a socket may be made, what it replaces, and who may connect. */
+/* A socket is made only where it may be, replaces only what it may, and lets only some connect. */
 
 static struct sockaddr_un address_of(const char *name) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
