@@ -84,6 +84,7 @@ static void listen_profile_refuse(Listen *listen, ListenPeer *peer, int error) {
         {-ENODATA,  HTTP_NOTFOUND,     "Nothing was recorded in that time, or it was deleted."},
         {-EACCES,   403,               "profd recorded stacks of user memory in that time, which are for administrators only."},
         {-ENOTCONN, HTTP_SERVUNAVAIL,  "profd does not answer; ask again when it runs."},
+        {-EPIPE,    HTTP_SERVUNAVAIL,  "profd broke off while it gave that time; its log may say why, or it was restarted: ask again."},
         {-EFBIG,    HTTP_SERVUNAVAIL,  "The profile is larger than 32 MiB; ask for less time, a unit or a process."},
         {-EBUSY,    HTTP_SERVUNAVAIL,  "Four profiles are being made or sent; ask again when one is finished."},
         {-ETIME,    HTTP_SERVUNAVAIL,  "The profile takes too long; ask for less time, or later."},

@@ -103,6 +103,7 @@ static void destination_fill(Destination *destination, const DestinationOptions 
     sender->config = config;
     sender->state_folder = options->state_folder;
     sender->source = options->source;
+    sender->window_pause_ns = options->window_pause_ns;
     sender->rules = (BacklogRules){
         .interval_ns = options->gateway->interval_ns,
         .max_age_ns = config->max_age_ns > 0 ? config->max_age_ns : engine->max_age_ns,

@@ -22,6 +22,7 @@ typedef struct DestinationOptions {
     Loop *loop;
     Transport *transport;
     Source *source;
+    uint64_t window_pause_ns; /* before profd is asked for a window again; 0: 5 s */
 } DestinationOptions;
 
 int destination_new(const DestinationOptions *options, Destination **ret);

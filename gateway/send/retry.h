@@ -14,8 +14,9 @@
 
 enum {
     SEND_STATUS_TOO_LARGE = 413,
-    SEND_STATUS_LOCAL = -1, /* no request could be made; it is tried again */
-    SEND_STATUS_LOST = -2,  /* nothing was asked of an engine, and nothing helps any more */
+    SEND_STATUS_LOCAL = -1,  /* no request could be made; it is tried again */
+    SEND_STATUS_SOURCE = -3, /* profd did not give a window; it is asked again */
+    SEND_STATUS_LOST = -2,   /* nothing was asked of an engine, and nothing helps any more */
 };
 
 typedef enum SendVerdict {

@@ -203,7 +203,8 @@ static void sender_on_problem(void *userdata, const DeliveryProblem *problem) {
     bool is_loss = problem->is_loss, is_size = problem->verdict == SEND_TOO_LARGE;
     LogRate *rate = is_loss ? &sender->refused_rate : &sender->again_rate;
 
-    sender->last_status = MAX(problem->status, 0L);
+    if (problem->status != SEND_STATUS_SOURCE)
+        sender->last_status = MAX(problem->status, 0L);
     sender->error_status = is_size ? SEND_STATUS_TOO_LARGE : problem->status;
     sender_keep_error(sender, problem->sentence);
     (void)log_limited_struct(
@@ -275,16 +276,43 @@ static void sender_on_denied(Sender *sender) {
                                    "for administrators only");
 }
 
-/* A window that profd cannot give, though it is there, holds up the others for a moment only. */
-static void sender_on_unreadable(Sender *sender, int error) {
-    char sentence[128];
+static uint64_t sender_pause_ns(const Sender *sender) {
+    return sender->window_pause_ns > 0 ? sender->window_pause_ns : SENDER_PROFD_AWAY_NS;
+}
 
-    sender->backlog_ns = clock_monotonic_ns() + SENDER_PROFD_AWAY_NS;
-    if (error == -ENOTCONN || ++sender->unreadable < SENDER_UNREADABLE_MAX)
+static void sender_on_no_window(Sender *sender, const char *sentence) {
+    sender_on_problem(sender, &(DeliveryProblem){SEND_AGAIN, false, SEND_STATUS_SOURCE, sentence});
+}
+
+/* A profd that is away comes back, however long that takes: nothing is given up meanwhile. */
+static void sender_on_profd_away(Sender *sender) {
+    sender->backlog_ns = clock_monotonic_ns() + sender_pause_ns(sender);
+    sender_on_no_window(sender,
+                        "profd is away, or refuses to give what it recorded; 'profctl status' "
+                        "shows whether it runs, and the gateway has to be in profd-read");
+}
+
+/* A window that profd cannot give, though it is there, holds up the others for a moment only. The
+ * pauses grow, so that restarts of profd, each of which may break one attempt, use up few. */
+static void sender_on_unreadable(Sender *sender, int error) {
+    const char *reason = error == -EPIPE ? "profd breaks off" : strerror(-error);
+    char sentence[192];
+
+    if (sender->merge > 1) {
+        sender->merge = 1;
+        sender->unreadable = 0;
+    }
+    sender->backlog_ns = clock_monotonic_ns() + (sender_pause_ns(sender) << sender->unreadable);
+    if (++sender->unreadable >= SENDER_UNREADABLE_MAX) {
+        (void)snprintf(sentence, sizeof(sentence), "what profd recorded cannot be read: %s",
+                       reason);
+        sender_lose_window(sender, sentence);
         return;
-    (void)snprintf(sentence, sizeof(sentence), "what profd recorded cannot be read: %s",
-                   strerror(-error));
-    sender_lose_window(sender, sentence);
+    }
+    (void)snprintf(sentence, sizeof(sentence),
+                   "what profd recorded cannot be read, attempt %u of %u: %s; its log may say why",
+                   sender->unreadable, SENDER_UNREADABLE_MAX, reason);
+    sender_on_no_window(sender, sentence);
 }
 
 static void sender_on_window(void *userdata, int error, Interval *interval) {
@@ -296,7 +324,7 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
         sender_deliver(sender, interval, 0, &sender->backlog);
         if (sender->backlog)
             return;
-        sender->backlog_ns = clock_monotonic_ns() + SENDER_PROFD_AWAY_NS;
+        sender->backlog_ns = clock_monotonic_ns() + sender_pause_ns(sender);
         sender_work(sender);
         return;
     }
@@ -305,6 +333,8 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
         sender_save(sender);
     } else if (error == -EACCES)
         sender_on_denied(sender);
+    else if (error == -ENOTCONN)
+        sender_on_profd_away(sender);
     else
         sender_on_unreadable(sender, error);
     sender_work(sender);

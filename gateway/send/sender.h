@@ -15,6 +15,7 @@ typedef struct Sender {
     const SendConfig *config;
     const char *state_folder;
     Source *source;
+    uint64_t window_pause_ns; /* 0: the default one */
     BacklogRules rules;
     uint64_t spread_ns; /* how long after its end a live interval is sent */
     DeliverySettings settings;

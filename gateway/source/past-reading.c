@@ -46,6 +46,19 @@ static bool past_reading_may_go_on(const PastWindow *window) {
     return past_reading_is_exact(window) && selection_kinds(window->selection) == 0;
 }
 
+/* Without a stream profd is away or refuses, which ends one day. */
+static int past_reading_refused(int r) {
+    return r == 0 || r == -ENODATA || r == -ENOMEM || r == -EACCES ? r : -ENOTCONN;
+}
+
+/* profd that sends nothing for a minute is as good as away; any other fault is one of the stream,
+ * which may meet every reading of the window. */
+static int past_reading_broken(int r) {
+    bool is_known = r == -ENODATA || r == -ENOMEM || r == -EACCES || r == -ENOTCONN;
+
+    return is_known ? r : r == -ETIMEDOUT ? -ENOTCONN : -EPIPE;
+}
+
 /* Begins a stream of the window; one before it in the same interval ends. */
 static int past_reading_follow(PastReading *reading, const PastWindow *window, uint64_t end_ns) {
     uint64_t edge_ns = past_reading_is_exact(window) ? EDGE_NS : 0;
@@ -57,7 +70,7 @@ static int past_reading_follow(PastReading *reading, const PastWindow *window, u
     int r = follow_new(&options, &follow);
 
     if (r == 0)
-        r = source_link_follow(reading->options.link, follow, problem);
+        r = past_reading_refused(source_link_follow(reading->options.link, follow, problem));
     if (r == 0)
         r = profile_builder_begin(reading->builder, follow_reader(follow));
     if (r < 0)
@@ -144,7 +157,7 @@ static int past_reading_feed(PastReading *reading, const PastWindow *window) {
             break;
         if (item.what == FOLLOW_END) {
             reading->is_over = true;
-            return follow_is_whole(reading->follow) ? 0 : -ENOTCONN;
+            return follow_is_whole(reading->follow) ? 0 : -EPIPE;
         }
         if (item.what == FOLLOW_WATERMARK)
             past_reading_take_watermark(reading, &item.mark);
@@ -227,13 +240,13 @@ static int past_reading_read(PastReading *reading, const PastWindow *window, uin
         r = past_reading_join_older(reading, window);
     if (r < 0) {
         past_reading_rest(reading);
-        return r == -ENODATA || r == -ENOMEM || r == -EACCES ? r : -ENOTCONN;
+        return past_reading_broken(r);
     }
     reading->at_ns = window->until_ns;
     r = past_reading_finish(reading, window, ret);
     if (r < 0 && r != -ENODATA)
         past_reading_rest(reading);
-    return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -ENOTCONN;
+    return r == 0 || r == -ENODATA || r == -ENOMEM ? r : -EIO;
 }
 
 static uint64_t past_reading_ahead(const PastWindow *window) {
@@ -250,7 +263,7 @@ int past_reading_take(PastReading *reading, const PastWindow *window, Interval *
     int r = past_reading_read(reading, window, past_reading_ahead(window), ret);
 
     /* profd may have been restarted since the last window. */
-    if (r == -ENOTCONN && goes_on)
+    if ((r == -ENOTCONN || r == -EPIPE) && goes_on)
         r = past_reading_read(reading, window, past_reading_ahead(window), ret);
     /* A denial of everything is not for good: the user may get the group, or the session change. */
     if (r == -EACCES)

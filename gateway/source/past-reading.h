@@ -50,5 +50,7 @@ bool past_reading_goes_on(const PastReading *reading, const PastWindow *window);
 /* Ends the stream; the next window begins another one. */
 void past_reading_rest(PastReading *reading);
 /* The interval of a window. window->selection is not NULL. -ENODATA: nothing was recorded then;
- * -EACCES: profd denies this window and no other; -ENOTCONN: profd is away or refuses; -ENOMEM. */
+ * -EACCES: profd denies this window and no other; -ENOTCONN: profd is away or refuses; -EPIPE:
+ * its stream of the window breaks off or cannot be read; -EIO: no profile can be made of it;
+ * -ENOMEM. */
 int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret);

@@ -38,6 +38,9 @@ static const struct {
     { SEND_STATUS_LOCAL, SEND_STATUS_LOCAL,
                 "Mend what the error names on this host: profd-gateway must be able to write to the folder of URL=, which needs space, "
                 "and to read the files of TokenFile=, PasswordFile= and Credential=; nothing is lost meanwhile.", false },
+    { SEND_STATUS_SOURCE, SEND_STATUS_SOURCE,
+                "Look at the log of profd; 'profctl status' shows whether profd runs. The user profd-gateway has to be in the group "
+                "profd-read; nothing is lost as long as profd is away.", false },
     {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile.", false },
     { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect.", false },
     { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination.", false },

@@ -41,6 +41,7 @@ static struct {
     bool hangs;
     int window_error;
     uint64_t longest_window_ns; /* profd refuses longer ones; 0: none */
+    int long_window_error;      /* with this error; 0: -EACCES */
     size_t windows;
     size_t stop_at; /* requests that arrived */
     Arrived arrived[ARRIVED_MAX];
@@ -191,7 +192,7 @@ static inline int test_window(void *userdata) {
 
     if (world.longest_window_ns > 0 &&
         job->window.until_ns - job->window.since_ns > world.longest_window_ns)
-        error = -EACCES;
+        error = world.long_window_error ? world.long_window_error : -EACCES;
     if (error == 0)
         interval = interval_of(job->window.since_ns, job->window.until_ns);
     (void)source_job_cancel(job);
@@ -228,6 +229,7 @@ typedef struct Scene {
     GatewayConfig gateway;
     SendConfig config;
     Destination *destination;
+    uint64_t window_pause_ns;
     uint64_t begin_ns; /* a border of intervals, some minutes ago */
 } Scene;
 
@@ -240,7 +242,8 @@ static inline Destination *started(Scene *scene) {
     DestinationOptions options = {.config = &scene->config,
                                   .gateway = &scene->gateway,
                                   .state_folder = scene->folder,
-                                  .loop = world.loop};
+                                  .loop = world.loop,
+                                  .window_pause_ns = scene->window_pause_ns};
     Destination *destination = NULL;
 
     if (destination_new(&options, &destination) < 0)

@@ -101,6 +101,74 @@ TEST(while_profd_is_away_the_backlog_waits) {
     scene_end(&scene);
 }
 
+/* However long it lasts: it is told, and nothing is lost. */
+TEST(profd_that_stays_away_is_the_last_error_and_costs_no_window) {
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.window_pause_ns = NS_PER_SECOND / 50;
+    scene_restart(&scene);
+    world.window_error = -ENOTCONN;
+    offer(&scene, 0);
+    offer(&scene, 4);
+    run_until(2);
+    run_for(NS_PER_SECOND);
+    CHECK(world.windows > 10);
+    CHECK_EQ(status_of(&scene).backlog_ns, 3 * INTERVAL);
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    CHECK(strstr(status_of(&scene).last_error, "profd is away, or refuses"));
+    CHECK_EQ(status_of(&scene).error_status, SEND_STATUS_SOURCE);
+    world.window_error = 0;
+    run_until(5);
+    CHECK(each_arrived_once(&scene, 5));
+    scene_end(&scene);
+}
+
+TEST(window_that_profd_breaks_off_every_time_is_missing_after_a_bounded_number_of_attempts) {
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.window_pause_ns = NS_PER_SECOND / 50;
+    scene_restart(&scene);
+    world.window_error = -EPIPE;
+    offer(&scene, 0);
+    offer(&scene, 2);
+    run_until(2);
+    for (unsigned i = 0; i < 100 && world.windows < 2; i++)
+        run_for(NS_PER_SECOND / 100);
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    CHECK(strstr(status_of(&scene).last_error, "breaks off"));
+    CHECK_EQ(status_of(&scene).error_status, SEND_STATUS_SOURCE);
+    for (unsigned i = 0; i < 100 && status_of(&scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+    CHECK_EQ(world.windows, 5);
+    CHECK_EQ(status_of(&scene).missing_ns, INTERVAL);
+    CHECK(strstr(status_of(&scene).last_error, "cannot be read"));
+    CHECK_EQ(status_of(&scene).error_status, SEND_STATUS_LOST);
+    scene_end(&scene);
+}
+
+/* Only the interval that breaks is lost of a merged window. */
+TEST(merged_window_that_breaks_off_is_read_again_by_intervals) {
+    static const TransportAnswer answers[] = {{.status = 429}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.window_pause_ns = NS_PER_SECOND / 50;
+    scene_restart(&scene);
+    world.answers = answers;
+    world.n_answers = 2;
+    world.longest_window_ns = INTERVAL;
+    world.long_window_error = -EPIPE;
+    offer(&scene, 0);
+    offer(&scene, 5);
+    for (unsigned i = 0; i < 100 && status_of(&scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+    CHECK(each_arrived_once(&scene, 6));
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    scene_end(&scene);
+}
+
 TEST(window_that_profd_keeps_to_itself_is_missing_and_holds_up_nothing) {
     Scene scene;
 
