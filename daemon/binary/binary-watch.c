@@ -129,9 +129,11 @@ static void binary_watch_address(BinaryWatch *watch, const PdStamp *stamp, uint6
         binary_watch_mapping(watch, stamp->pid, maps, mapping);
 }
 
-/* The user's part of the chain; an address there is one behind the call. */
+/* The user's part of the chain; an address there is one behind the call. Callers often lie in the
+ * page of the function that they call. */
 static void binary_watch_chain(BinaryWatch *watch, const PdStamp *stamp, uint64_t generation,
                                const PdU64s *chain) {
+    uint64_t page = UINT64_MAX;
     bool is_user = false;
 
     for (uint64_t i = 0; i < chain->n; i++) {
@@ -139,8 +141,10 @@ static void binary_watch_chain(BinaryWatch *watch, const PdStamp *stamp, uint64_
 
         if (address >= PD_CONTEXT_MAX)
             is_user = address == PD_CONTEXT_USER;
-        else if (is_user)
+        else if (is_user && address >> PAGE_SHIFT != page) {
+            page = address >> PAGE_SHIFT;
             binary_watch_address(watch, stamp, generation, address);
+        }
     }
 }
 

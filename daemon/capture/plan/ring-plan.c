@@ -8,6 +8,10 @@
  * beyond BufferSize=. The memory for rings is for all sessions, and nobody knows how many come: a
  * session with stacks leaves room for eight ordinary ones, or half of what is left where that is
  * less. Whatever the others take, each finds half of the rest.
+ *
+ * A session that samples fast gets larger rings as well, so that time starts its sweeps and not a
+ * ring that fills: each sweep costs some wake-ups. A BufferSize= below the default is not exceeded,
+ * and neither is any where the rate is not known.
  */
 
 enum {
@@ -16,6 +20,9 @@ enum {
     HZ_OF_OTHERS = 1000,
     WANTED_SEC = 3,
     SPAN_MIN_MS = 2000,
+    FAST_SEC = 8, /* three eighths of it, which start a sweep, are as long as between two sweeps */
+    FAST_BYTES_MAX = 2 << 20,
+    ORDINARY_BYTES = 512 << 10, /* the default of BufferSize= */
     OTHERS = 8,
     UNWOUND_PER_SEC_MAX = 100000, /* a sample takes the recorder some microseconds */
 };
@@ -37,33 +44,47 @@ static uint64_t ring_plan_rate_on(const Plan *plan, unsigned cpu) {
     return rate;
 }
 
-/* What the busiest CPU writes in a second. */
+/* What the busiest CPU writes in a second; 0: not known. */
 static uint64_t ring_plan_rate(const Plan *plan, const CpuList *cpus) {
-    uint64_t stack_bytes = plan_stack_bytes(plan), most = 0;
+    uint64_t most = 0;
 
     for (size_t i = 0; i < cpus->n; i++)
         most = MAX(most, ring_plan_rate_on(plan, cpus->cpus[i]));
-    return most ?: (stack_bytes + SAMPLE_BYTES) * (stack_bytes > 0 ? HZ_OF_STACKS : HZ_OF_OTHERS);
+    return most;
+}
+
+static uint64_t ring_plan_likely_rate(const Plan *plan) {
+    uint64_t stack_bytes = plan_stack_bytes(plan);
+
+    return (stack_bytes + SAMPLE_BYTES) * (stack_bytes > 0 ? HZ_OF_STACKS : HZ_OF_OTHERS);
+}
+
+static uint64_t ring_plan_wanted(uint64_t buffer_bytes, uint64_t known_rate) {
+    uint64_t fast = MIN(limit_ring_bytes_for(FAST_SEC * known_rate), (uint64_t)FAST_BYTES_MAX);
+
+    return buffer_bytes < ORDINARY_BYTES ? buffer_bytes : MAX(buffer_bytes, fast);
 }
 
 /* What of the memory that is left a session may take. */
-static uint64_t ring_plan_share(const RingRoom *room, bool has_stacks) {
+static uint64_t ring_plan_share(const RingRoom *room, bool is_large) {
     uint64_t ordinary = room->buffer_bytes * room->cpus->n, left = room->left_bytes;
     uint64_t others = OTHERS * ordinary, beside = left > others ? left - others : 0;
     uint64_t share = MAX(left / 2, beside);
 
     ordinary = MIN(left, ordinary);
-    return has_stacks ? MAX(share, ordinary) : left;
+    return is_large ? MAX(share, ordinary) : left;
 }
 
 static RingPlan ring_plan_now(const Plan *plan, const RingRoom *room) {
     bool has_stacks = plan_stack_bytes(plan) > 0;
-    uint64_t rate = ring_plan_rate(plan, room->cpus), share = ring_plan_share(room, has_stacks);
-    RingPlan rings = {.bytes_per_sec = rate, .wanted_bytes = room->buffer_bytes};
+    uint64_t known_rate = ring_plan_rate(plan, room->cpus);
+    uint64_t rate = known_rate ?: ring_plan_likely_rate(plan);
+    uint64_t wanted = has_stacks ? MAX(room->buffer_bytes, limit_ring_bytes_for(WANTED_SEC * rate))
+                                 : ring_plan_wanted(room->buffer_bytes, known_rate);
+    uint64_t share = ring_plan_share(room, has_stacks || wanted > room->buffer_bytes);
+    RingPlan rings = {.bytes_per_sec = rate, .wanted_bytes = wanted};
 
-    if (has_stacks)
-        rings.wanted_bytes = MAX(rings.wanted_bytes, limit_ring_bytes_for(WANTED_SEC * rate));
-    rings.bytes = limit_ring_bytes(rings.wanted_bytes, room->cpus->n, share);
+    rings.bytes = limit_ring_bytes(wanted, room->cpus->n, share);
     rings.span_ms = limit_ring_span_ms(rings.bytes, rate);
     rings.is_small =
         rings.bytes * 2 <= room->buffer_bytes || (has_stacks && rings.span_ms < SPAN_MIN_MS);

@@ -52,7 +52,8 @@ TEST(rings_continue_where_the_earlier_recorder_gave_back) {
     CHECK_EQ(ring->taken, given_back);
     CHECK_EQ(made_count(f.keeper), before);
     CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->attr.sample_period, 999ULL);
-    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->attr.wakeup_events, 192 * 1024U);
+    CHECK_EQ(pd_events_at(sampler_events(f.session), 0)->attr.wakeup_events,
+             f.session->ring_bytes / 8 * 3);
     CHECK(wait_for_bytes(f.session, 500));
     CHECK_OK(sampler_enable(f.session));
     CHECK_OK(sweep_all(f.sampler, UINT64_MAX, &f.heard));

@@ -104,7 +104,10 @@ TEST(what_auto_chose_becomes_frame_pointers_where_stacks_do_not_fit) {
         CHECK_EQ(plan_unwinds(&plan), rows[i].stays);
         CHECK_EQ(plan.call_graph_reason, rows[i].reason);
         CHECK_EQ(plan_stack_bytes(&plan) > 0, rows[i].stays);
-        CHECK(rings.bytes == 512 * K || rows[i].stays || rows[i].budget < 64 * M);
+        CHECK(rows[i].stays || rows[i].budget < 64 * M ||
+              rings.bytes == (rows[i].hz == 99    ? 512 * K
+                              : rows[i].hz == 391 ? 1 * M
+                                                  : 2 * M));
     }
 }
 
@@ -181,6 +184,36 @@ TEST(a_session_without_stacks_may_use_all_buffers_that_are_left) {
     CHECK(!plan_rings(&event, 2, 1 * M).is_small);
     CHECK(plan_rings(&event, 2, 512 * K).is_small);
     CHECK_EQ(plan_rings(&event, 2, 1 * G).bytes, 512 * K);
+}
+
+TEST(rings_of_fast_sessions_grow_unless_they_were_to_be_small_or_others_need_the_memory) {
+    /* clang-format off */
+    static const struct { uint64_t hz, buffer, budget; size_t n_cpus; uint64_t ring; } rows[] = {
+        { 99,   512 * K, 1 * G,   2,  512 * K },
+        { 499,  512 * K, 1 * G,   2,  1 * M   },
+        { 999,  512 * K, 1 * G,   2,  2 * M   },
+        { 9999, 512 * K, 1 * G,   2,  2 * M   },
+        { 999,  512 * K, 16 * M,  4,  2 * M   },
+        { 999,  512 * K, 16 * M,  16, 512 * K },
+        { 999,  512 * K, 4 * M,   2,  1 * M   },
+        { 999,  512 * K, 1 * M,   2,  512 * K },
+        { 999,  4 * M,   1 * G,   2,  4 * M   },
+        { 999,  64 * K,  1 * G,   2,  64 * K  },
+        { 0,    512 * K, 1 * G,   2,  512 * K },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        PlanEvent event = clock_at(rows[i].hz, 0, false);
+        CpuList cpus = first_cpus(rows[i].n_cpus);
+        Plan plan = {.events = &event, .n = 1};
+        RingPlan rings = ring_plan(&plan, &(RingRoom){.cpus = &cpus,
+                                                      .buffer_bytes = rows[i].buffer,
+                                                      .left_bytes = rows[i].budget});
+
+        CHECK_EQ(rings.bytes, rows[i].ring);
+        CHECK(!rings.is_small);
+    }
 }
 
 TEST(stored_stacks_keep_their_size_and_rings_grow) {
