@@ -21,7 +21,7 @@ uint64_t s3_schedule_due(uint64_t now_ns, uint64_t interval_ns, uint64_t spread_
 bool s3_schedule_take(S3State *state, const SendConfig *config, uint64_t spread_ns,
                       uint64_t now_ns);
 /* Which window of a list is next: that which ends at the cursor, else the oldest that ends behind
- * `failed_ns`, up to which windows could not be got, else the oldest. */
+ * `failed_ns`, up to which windows failed, else the oldest. */
 S3Slot s3_schedule_pick(const RangeList *unsent, uint64_t cursor_ns, uint64_t interval_ns,
                         uint64_t failed_ns);
 /* Where a new destination begins: with the window that is running. */
@@ -53,7 +53,7 @@ enum { S3_PENDING_MAX = 64 }; /* the others come with the next list */
 typedef struct S3Pending {
     S3Snapshot *items;
     size_t n, next;
-    size_t n_failed, first_failed; /* before `next`: could not be got, the next list has them */
+    size_t n_failed, first_failed; /* before `next`: failed, the next list has them */
 } S3Pending;
 
 void s3_pending_done(S3Pending *pending);

@@ -194,8 +194,7 @@ void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     s3_run_finish(self);
 }
 
-/* An item that cannot be got comes again behind the others, so that it does not hold them up. */
-static void s3_run_skip(S3Run *self) {
+void s3_run_skip(S3Run *self) {
     if (self->item.is_snapshot)
         s3_pending_skip(&self->pending);
     else if (self->item.slot.until_ns != self->state.until_ns)

@@ -30,7 +30,7 @@ typedef struct S3Run {
     S3Cleanup *cleanup;
 
     S3Item item;
-    uint64_t failed_ns;    /* windows up to it that wait come behind the others */
+    uint64_t failed_ns;    /* windows up to it that wait failed, and come behind the others */
     S3Pending pending;     /* of snapshots */
     S3Pending listed;      /* the task's while it runs, like the state's list */
     uint64_t next_list_ns; /* CLOCK_MONOTONIC */
@@ -67,5 +67,7 @@ void s3_run_fail_with(S3Run *self, const char *sentence);
 void s3_run_succeed(S3Run *self);
 void s3_run_refuse(S3Run *self, const char *sentence, long status);
 void s3_run_lack(S3Run *self);
+/* The item under way failed and comes again behind the others, so that it does not hold them up. */
+void s3_run_skip(S3Run *self);
 /* Nothing of an upload is left with the store. */
 void s3_run_forget_upload(S3Run *self);

@@ -44,9 +44,13 @@ static const struct {
     { "NoSuchUpload", S3_RESTART, "The store has dropped a multipart upload before it was complete." },
     { "InvalidPart", S3_RESTART, "The store has lost a part of a multipart upload." },
     { "InvalidPartOrder", S3_RESTART, "The store has mixed up the parts of a multipart upload." },
-    { "EntityTooSmall", S3_RESTART, "The store wants larger parts of a multipart upload." },
+    { "EntityTooSmall", S3_REFUSED, "The store wants larger parts of a multipart upload." },
     { "EntityTooLarge", S3_REFUSED, "The store does not accept objects of this size." },
     { "KeyTooLongError", S3_REFUSED, "The store does not accept keys of this length: shorten KeyTemplate=." },
+    { "XMinioInvalidObjectName", S3_REFUSED, "The store does not accept this key: change KeyTemplate=." },
+    { "InvalidArgument", S3_REFUSED, "The store does not accept a request for this object (InvalidArgument)." },
+    { "MalformedXML", S3_REFUSED, "The store does not accept the list of the parts of this object." },
+    { "MetadataTooLarge", S3_REFUSED, "The store does not accept headers of this length." },
     { "BadDigest", S3_AGAIN, "The data changed on its way to the store." },
     { "XAmzContentSHA256Mismatch", S3_AGAIN, "The data changed on its way to the store." },
     { "IncompleteBody", S3_AGAIN, "The store got a part of the data only." },
@@ -64,7 +68,7 @@ static S3Verdict s3_problem_by_status(long status) {
     if (status == 408 || status == 409 || status == 425 || status == 429 ||
         (status >= 500 && status != 501))
         return S3_AGAIN;
-    return status == 413 ? S3_REFUSED : S3_WAIT;
+    return status == 413 || status == 414 ? S3_REFUSED : S3_WAIT;
 }
 
 /* For a code that is not in the table: with what the store says itself. */

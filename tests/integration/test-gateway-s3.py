@@ -336,6 +336,31 @@ def multipart_upload_that_is_refused_is_aborted():
 
 
 @test
+def object_that_can_never_be_completed_is_refused():
+    need_large()
+    with Bucket() as bucket:
+        bucket.fail("POST", words="uploadId=", times=1, status=400, code="EntityTooSmall")
+        with Gateway(bucket, "too-small", content="snapshots") as gateway:
+            wait_until(lambda: "gateway-profiles-lost" in gateway.log(), WAIT_S, f"a refusal: {gateway.log()}")
+            wait_until(lambda: bucket.uploads == {}, WAIT_S, "its end")
+            gateway.stop()
+        check_event(gateway, "gateway-profiles-lost", "wants larger parts")
+        equal(gateway.read_state()["refused"], 1, "refused in the state")
+
+
+@test
+def object_that_the_store_fails_on_each_time_does_not_hold_up_others():
+    need_large()
+    with Bucket() as bucket:
+        bucket.fail("POST", words="/large-", times=8, status=400, code="Unheard")
+        with Gateway(bucket, "stuck", content="snapshots") as gateway:
+            wait_until(lambda: "answers with status 400: Unheard" in gateway.log(), WAIT_S, "a complaint")
+            snapshot("passing", of="default")
+            wait_until(lambda: any("/passing-" in key for key in bucket.objects), WAIT_S, f"the other snapshot: {gateway.log()}")
+            check(not any("/large-" in key for key in bucket.objects), f"{sorted(bucket.objects)}")
+
+
+@test
 def killed_gateway_leaves_no_multipart_upload():
     need_large()
     with Bucket() as bucket:

@@ -160,6 +160,12 @@ TEST(verdict_follows_the_code_before_the_status) {
     CHECK_EQ(judge(404, "NoSuchUpload", sentence), S3_RESTART);
     CHECK_EQ(judge(400, "XAmzContentSHA256Mismatch", sentence), S3_AGAIN);
     CHECK_EQ(judge(400, "EntityTooLarge", sentence), S3_REFUSED);
+    CHECK_EQ(judge(400, "EntityTooSmall", sentence), S3_REFUSED);
+    CHECK_EQ(judge(400, "InvalidArgument", sentence), S3_REFUSED);
+    CHECK(strstr(sentence, "InvalidArgument"));
+    CHECK_EQ(judge(400, "MalformedXML", sentence), S3_REFUSED);
+    CHECK_EQ(judge(400, "XMinioInvalidObjectName", sentence), S3_REFUSED);
+    CHECK_EQ(judge(414, "", sentence), S3_REFUSED);
     CHECK_EQ(judge(500, "", sentence), S3_AGAIN);
     CHECK_EQ(judge(429, "", sentence), S3_AGAIN);
     CHECK_EQ(judge(501, "", sentence), S3_WAIT);
