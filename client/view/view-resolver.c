@@ -116,7 +116,9 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
         resolver->caches[n++] = resolver->debug;
     symbols->caches = resolver->caches;
     symbols->n_caches = n;
-    symbols->table_cache = resolver->tables;
+    /* Somebody else chose what an archive calls a kernel, by its build id alone. It names this
+     * view, and no later one. */
+    symbols->table_cache = resolver->n_archives == 0 ? resolver->tables : NULL;
     return 0;
 }
 

@@ -3,6 +3,7 @@
 """profctl archive: what it packs is enough where the program is gone, for profctl and for perf; and what profctl does under
 the name perf_to_profile."""
 
+import glob
 import os
 import re
 import shutil
@@ -67,6 +68,12 @@ def an_archive_names_the_code_of_a_program_that_is_gone():
         check(int(rows["hot_inner"]) > 10, rows)
     left = [name for name in os.listdir(FOLDER.name) if name.startswith("profctl-")]
     equal(left, [], "what is left of the archives")
+
+
+@test
+def names_of_an_archive_are_not_kept_for_other_recordings():
+    run(PROFCTL, "report", scene(), XDG_CACHE_HOME=path("cache-of-names"))
+    equal(glob.glob(path("cache-of-names", "profctl", "*.names")), [], "tables of names that are kept")
 
 
 @test
