@@ -172,12 +172,22 @@ static int archive_put(Context *c, const ArchiveSettings *s, const ArchiveSource
     return STATUS_OK;
 }
 
+static int archive_check(const Context *c) {
+    if (c->json == JSON_OFF)
+        return STATUS_OK;
+    return complain(STATUS_USAGE, "An archive has a format of its own, leave out --json; 'profctl "
+                                  "report --json' prints the same samples as rows.");
+}
+
 static int archive_run(Context *c, void *settings, char **arguments) {
     const ArchiveSettings *s = settings;
     _cleanup_(archive_source_done) ArchiveSource source = {.fd = -1};
     _cleanup_free_ char *made = NULL;
-    int r, status = archive_open_source(c, arguments[0], &source);
+    int r, status = archive_check(c);
 
+    if (status != STATUS_OK)
+        return status;
+    status = archive_open_source(c, arguments[0], &source);
     if (!source.view.profile)
         return status;
     if (!s->output && asprintf(&made, "%s.tar.gz", arguments[0]) < 0) {

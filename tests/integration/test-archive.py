@@ -116,6 +116,10 @@ def what_it_cannot_pack_is_refused_in_a_sentence():
     for words, arguments in (("exists", [path("rec")]), ("an archive already", [archive]), ("is no file", [FOLDER.name])):
         _, err = run(PROFCTL, "archive", *arguments, status=1)
         check(words in err and err.count("\n") == 1, err)
+    for extra in [], ["-o", "-"]:
+        out, err = run(PROFCTL, "archive", "--json", "-f", *extra, path("rec"), status=2)
+        check("leave out --json" in err and err.count("\n") == 1, err)
+        equal(out, "", "what is printed")
     with open(archive, "rb") as f:
         whole = f.read()
     with open(path("cut.tar.gz"), "wb") as f:
