@@ -67,8 +67,7 @@ bool code_map_list_answer(CodeMap *map, CodeMapAnswer *answer, uint64_t now_ns) 
         map->known = *answer;
         map->known.fd = -1;
         answer->source = -1;
-        map->start_real_ns =
-            clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + map->known.start_ns;
+        map->start_real_ns = clock_booted_ns() + map->known.start_ns;
     }
     if (map->known.source < 0) {
         code_map_list_fail(map, now_ns);

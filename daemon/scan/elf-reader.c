@@ -244,6 +244,18 @@ int elf_reader_symbols(ElfReader *reader, const MappedImage *image, const Symbol
     return r;
 }
 
+/* A perf map that an earlier process of the pid left says nothing about this one. A jitdump is
+ * mapped, so it is of the process. */
+static int elf_reader_refuse_old_map(CodeMapAnswer *answer) {
+    struct statx st;
+
+    if (statx(answer->source, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &st) == 0 &&
+        clock_is_since_start((uint64_t)elf_reader_ns_of(&st.stx_mtime), answer->start_ns))
+        return 0;
+    closep(&answer->source);
+    return -ENOENT;
+}
+
 static int elf_reader_open_code_map(ElfReader *reader, const MappedImage *image,
                                     CodeMapAnswer *answer) {
     uint32_t inner = 0;
@@ -251,10 +263,10 @@ static int elf_reader_open_code_map(ElfReader *reader, const MappedImage *image,
 
     if (r == 0 && image->end == 0)
         r = process_inner_pid(reader->proc, image->pid, &inner);
-    return r < 0 ? r
-                 : keeper_open_code_map(reader->keeper, image->pid, inner,
-                                        image->end > 0 ? image->start : 0, image->end,
-                                        &answer->source);
+    if (r == 0)
+        r = keeper_open_code_map(reader->keeper, image->pid, inner,
+                                 image->end > 0 ? image->start : 0, image->end, &answer->source);
+    return r == 0 && image->end == 0 ? elf_reader_refuse_old_map(answer) : r;
 }
 
 /* Whether the file was written to since it was read. */

@@ -3,6 +3,7 @@
 
 /* What time it is, in nanoseconds, and how many of them other units have. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -22,6 +23,17 @@ static inline uint64_t clock_ns(clockid_t clock) {
 static inline struct timespec clock_timespec(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND),
                              .tv_nsec = (long)(ns % NS_PER_SECOND)};
+}
+
+/* What the wall clock shows is this much more than CLOCK_BOOTTIME. */
+static inline uint64_t clock_booted_ns(void) {
+    return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+}
+
+/* Whether a file was written (wall clock) after a process had begun (CLOCK_BOOTTIME). Both times
+ * are rounded down to ticks, of up to 10 ms. */
+static inline bool clock_is_since_start(uint64_t written_ns, uint64_t start_ns) {
+    return written_ns + 20 * NS_PER_MS >= clock_booted_ns() + start_ns;
 }
 
 /* The clock of the samples. */

@@ -25,12 +25,8 @@ static bool jit_find_is_before(const FindOptions *options, uint64_t wall_ns) {
     return wall_ns <= options->ended_ns + slack_ns;
 }
 
-static uint64_t jit_find_booted_ns(void) {
-    return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
-}
-
 static bool jit_find_started_before(const FindOptions *options, const JitProcess *process) {
-    return jit_find_is_before(options, jit_find_booted_ns() + process->start_ns);
+    return jit_find_is_before(options, clock_booted_ns() + process->start_ns);
 }
 
 static int jit_find_read(int fd, Buffer *lines) {
@@ -55,7 +51,7 @@ static int jit_find_living(const FindOptions *options, uint32_t pid, JitLines *r
         fds[0] = jit_process_open_map(&process);
         fds[1] = jit_process_open_dump(&process);
     }
-    ret->start_ns = jit_find_booted_ns() + process.start_ns;
+    ret->start_ns = clock_booted_ns() + process.start_ns;
     jit_process_done(&process);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         if (fds[i] < 0)

@@ -113,9 +113,18 @@ static int jit_process_open_at(const JitProcess *process, const char *path, stru
 int jit_process_open_map(const JitProcess *process) {
     char path[64];
     struct stat st;
+    int fd;
 
     snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", process->inner_pid);
-    return jit_process_open_at(process, path, &st);
+    fd = jit_process_open_at(process, path, &st);
+    /* An earlier process of this pid left it. */
+    if (fd >= 0 && !clock_is_since_start((uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND +
+                                             (uint64_t)st.st_mtim.tv_nsec,
+                                         process->start_ns)) {
+        closep(&fd);
+        return -ESTALE;
+    }
+    return fd;
 }
 
 /* The path of a line of maps if that is a jitdump, and its identity. */

@@ -16,7 +16,7 @@ typedef struct JitProcess {
 int jit_process_open(const char *root, uint32_t pid, JitProcess *ret);
 void jit_process_done(JitProcess *process);
 /* Opens its /tmp/perf-PID.map, as it sees that path. Only a regular file of its own user with one
- * name counts. A negative errno: there is none. */
+ * name counts, written since the process began. A negative errno: there is none. */
 int jit_process_open_map(const JitProcess *process);
 /* Opens the jitdump that it has mapped, by the same rules. */
 int jit_process_open_dump(const JitProcess *process);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -88,6 +90,21 @@ TEST(map_of_a_living_process_names_its_code) {
     /* A recording of another host has other processes. */
     CHECK_STREQ(look_up((uint32_t)pid, CODE, (Moment){0, 1}, (SymbolOptions){}, &name),
                 "0x7f0000001000");
+    stop(pid);
+    (void)unlink(path);
+}
+
+TEST(map_that_an_earlier_process_of_the_pid_left_is_not_read) {
+    pid_t pid = start("printf '" MAP_LINES "' >/tmp/perf-$$.map; "
+                      "touch -d '1 second ago' /tmp/perf-$$.map; echo; exec sleep 60");
+    char path[64];
+    FrameName name;
+
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+    CHECK_STREQ(look_up((uint32_t)pid, CODE, (Moment){0, 1}, living, &name), "0x7f0000001000");
+    /* The process writes it now. */
+    CHECK_OK(utimensat(AT_FDCWD, path, NULL, 0));
+    CHECK_STREQ(look_up((uint32_t)pid, CODE, (Moment){0, 1}, living, &name), "first");
     stop(pid);
     (void)unlink(path);
 }
