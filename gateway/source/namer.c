@@ -11,11 +11,11 @@
 
 /*
  * One resolver for all threads, which name one profile at a time. It keeps each table that it has
- * made, so where these take too much memory it is replaced by a new one: with a cache folder the
- * tables are then mapped from there, which costs no memory of our own.
+ * made, so where these take too much memory it forgets those that were used longest ago: with a
+ * cache folder they are then mapped from there, which costs no memory of our own.
  */
 
-/* Without a cache folder a new resolver makes all tables again, which costs much more. */
+/* Without a cache folder a table that was forgotten is made again, which costs much more. */
 enum { TABLE_BYTES_MAX = 8 << 20, TABLE_BYTES_ALONE_MAX = 64 << 20, MAPPINGS_MAX = 4096 };
 
 struct Namer {
@@ -97,13 +97,10 @@ static int namer_get_resolver(Namer *namer) {
 }
 
 static void namer_limit(Namer *namer) {
-    SymbolCosts costs = symbol_resolver_costs(namer->resolver);
     size_t max = namer->options.cache_folder ? TABLE_BYTES_MAX : TABLE_BYTES_ALONE_MAX;
 
-    if (costs.bytes > max || costs.mappings > MAPPINGS_MAX)
-        namer->resolver = symbol_resolver_free(namer->resolver);
-    else
-        symbol_resolver_rest(namer->resolver);
+    symbol_resolver_limit(namer->resolver, max, MAPPINGS_MAX);
+    symbol_resolver_rest(namer->resolver);
 }
 
 static int namer_name(Namer *namer, const Profile *profile, FrameNames *names) {

@@ -12,8 +12,8 @@
 #include "symbol/table/kept-table.h"
 
 /*
- * Mappings are looked up once in the life of a resolver, found or not. A table of a file has the
- * addresses of its ELF headers; that of a kernel counts from _text.
+ * Mappings are looked up once until the resolver forgets them, found or not. A table of a file has
+ * the addresses of its ELF headers; that of a kernel counts from _text.
  */
 
 static bool loaded_names_same(const FrameMapping *a, const FrameMapping *b) {
@@ -193,6 +193,7 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     for (size_t probe = 0; (number = hash_index_next(&resolver->by_mapping, key, &probe)) > 0;)
         if (loaded_names_same(&resolver->loaded[number - 1].mapping, mapping)) {
             row = &resolver->loaded[number - 1];
+            row->used = resolver->namings;
             return !row->is_done && loaded_names_load(resolver, row) < 0 ? NULL : row;
         }
     path = loaded_names_copy(mapping->path);
@@ -206,6 +207,7 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     row->mapping.dso = (Bytes){};
     row->missing = FRAME_NO_FILE;
     row->lines = row->lines_alternate = -1;
+    row->used = resolver->namings;
     return loaded_names_load(resolver, row) < 0 ? NULL : row;
 }
 
@@ -220,15 +222,53 @@ void loaded_names_forget_generated(SymbolResolver *resolver) {
     }
 }
 
+static void loaded_names_drop(LoadedNames *loaded) {
+    stored_table_done(&loaded->table);
+    closep(&loaded->lines);
+    closep(&loaded->lines_alternate);
+    free((void *)loaded->mapping.path.data);
+}
+
 void loaded_names_done(SymbolResolver *resolver) {
-    for (size_t i = 0; i < resolver->by_mapping.n; i++) {
-        stored_table_done(&resolver->loaded[i].table);
-        closep(&resolver->loaded[i].lines);
-        closep(&resolver->loaded[i].lines_alternate);
-        free((void *)resolver->loaded[i].mapping.path.data);
-    }
+    for (size_t i = 0; i < resolver->by_mapping.n; i++)
+        loaded_names_drop(&resolver->loaded[i]);
     free(resolver->loaded);
     hash_index_done(&resolver->by_mapping);
+}
+
+static size_t loaded_names_bytes(const LoadedNames *loaded) {
+    return sizeof(*loaded) + loaded->mapping.path.size + loaded->table.image.allocated;
+}
+
+static int loaded_names_compare_use(const void *a, const void *b) {
+    const LoadedNames *x = a, *y = b;
+
+    return (x->used < y->used) - (x->used > y->used);
+}
+
+/* The index has the numbers of the rows, so it is made again of those that stay. */
+void loaded_names_limit(SymbolResolver *resolver, size_t bytes_max, size_t n_max) {
+    LoadedNames *rows = resolver->loaded;
+    size_t n = resolver->by_mapping.n, bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += loaded_names_bytes(&rows[i]);
+    if (n <= n_max && bytes <= bytes_max)
+        return;
+    qsort(rows, n, sizeof(*rows), loaded_names_compare_use);
+    hash_index_done(&resolver->by_mapping);
+    bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t kept = resolver->by_mapping.n, each = loaded_names_bytes(&rows[i]);
+        bool fits = kept < n_max && each <= bytes_max - bytes;
+
+        if (fits &&
+            hash_index_add(&resolver->by_mapping, loaded_names_hash(&rows[i].mapping)) == 0) {
+            rows[kept] = rows[i];
+            bytes += each;
+        } else
+            loaded_names_drop(&rows[i]);
+    }
 }
 
 bool loaded_names_address(const LoadedNames *loaded, uint64_t address, uint64_t *ret) {

@@ -16,6 +16,7 @@ typedef struct LoadedNames {
     bool is_done;         /* it was looked for */
     bool has_table;
     StoredTable table;
+    uint64_t used;              /* by which of the namings, last */
     int lines, lines_alternate; /* descriptors of files with the lines of the source; -1: none */
 } LoadedNames;
 
@@ -24,6 +25,7 @@ struct SymbolResolver {
     FindOptions find;
     LoadedNames *loaded;
     HashIndex by_mapping;
+    uint64_t namings; /* of profiles */
     bool is_cache_trimmed;
 };
 
@@ -32,6 +34,8 @@ struct SymbolResolver {
 LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapping);
 /* Programs generate more code all the time: look for its names again when they are needed. */
 void loaded_names_forget_generated(SymbolResolver *resolver);
+/* See symbol_resolver_limit(). */
+void loaded_names_limit(SymbolResolver *resolver, size_t bytes_max, size_t n_max);
 void loaded_names_done(SymbolResolver *resolver);
 /* Whether there is a symbol at an address as Frame has it, and where it starts in the same terms.
  */

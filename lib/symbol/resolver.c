@@ -275,6 +275,7 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
         work.frames[work.n++] =
             (ResolvedFrame){.number = i, .frame = *frame_table_frame(profile->frames, i)};
     find_set_times(&resolver->find, profile, resolver->options.local_processes);
+    resolver->namings++;
     loaded_names_forget_generated(resolver);
     r = resolver_run(&work);
     buffer_done(&work.text);
@@ -283,13 +284,8 @@ int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNa
     return r;
 }
 
-SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver) {
-    SymbolCosts costs = {.mappings = resolver->by_mapping.n};
-
-    for (size_t i = 0; i < costs.mappings; i++)
-        costs.bytes += sizeof(resolver->loaded[i]) + resolver->loaded[i].mapping.path.size +
-                       resolver->loaded[i].table.image.allocated;
-    return costs;
+void symbol_resolver_limit(SymbolResolver *resolver, size_t bytes_max, size_t mappings_max) {
+    loaded_names_limit(resolver, bytes_max, mappings_max);
 }
 
 void symbol_resolver_rest(SymbolResolver *resolver) {

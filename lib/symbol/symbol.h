@@ -42,13 +42,10 @@ DEFINE_CLEANUP(SymbolResolver *, symbol_resolver_free);
  * gets a name too, see FrameNaming. Fails only without memory. */
 int symbol_name_frames(SymbolResolver *resolver, const Profile *profile, FrameNames *names);
 
-/* How much memory the tables take that are not mapped from a file, and how many mappings have been
- * looked for: a resolver keeps all of them, so a program that runs for long begins with a new one
- * now and then. */
-typedef struct SymbolCosts {
-    size_t bytes, mappings;
-} SymbolCosts;
-SymbolCosts symbol_resolver_costs(const SymbolResolver *resolver);
+/* Forgets the mappings that were used longest ago, until the tables that are not mapped from a file
+ * take no more bytes, and there are no more mappings. A resolver keeps all that it has looked for,
+ * so a program that runs for long does this now and then. */
+void symbol_resolver_limit(SymbolResolver *resolver, size_t bytes_max, size_t mappings_max);
 /* Gives the pages of mapped tables back; they are still in the page cache when they are used. */
 void symbol_resolver_rest(SymbolResolver *resolver);
 

@@ -475,4 +475,56 @@ TEST(later_frames_of_a_profile_are_added) {
     CHECK_STREQ(made_name(&made, 2), "main");
 }
 
+/* Names one function with a resolver that goes on. */
+static const char *name_by(SymbolResolver *resolver, const FrameMapping *mapping) {
+    static char text[256];
+    _cleanup_(made_profile_done) MadeProfile made = made_profile();
+    uint32_t frame = made_frame(&made, mapping, made_offset("program", "alpha"), false);
+
+    if (symbol_name_frames(resolver, &made.profile, made.names) < 0)
+        abort();
+    snprintf(text, sizeof(text), "%s", made_name(&made, frame));
+    return text;
+}
+
+TEST(mappings_that_were_used_longest_ago_are_forgotten_first) {
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
+    static const char *const files[] = {"first", "second", "third"};
+    FrameMapping mappings[ARRAY_SIZE(files)];
+
+    CHECK(compile_c("program", ""));
+    CHECK_OK(symbol_resolver_new(&local, &resolver));
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        CHECK(made_run("cp program %s", files[i]));
+        mappings[i] = made_mapping(files[i]);
+        CHECK_STREQ(name_by(resolver, &mappings[i]), "alpha");
+    }
+    CHECK_STREQ(name_by(resolver, &mappings[0]), "alpha");
+    symbol_resolver_limit(resolver, SIZE_MAX, 2);
+    /* Only a table that is still there names a file that is gone. */
+    CHECK(made_run("rm first second third"));
+    CHECK_STREQ(name_by(resolver, &mappings[0]), "alpha");
+    CHECK_STREQ(name_by(resolver, &mappings[2]), "alpha");
+    CHECK(strcmp(name_by(resolver, &mappings[1]), "alpha") != 0);
+}
+
+TEST(table_that_is_too_large_is_forgotten_and_the_others_stay) {
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
+    FrameMapping small, large;
+
+    CHECK(compile_c("large", "-static"));
+    CHECK(compile_c("program", ""));
+    CHECK(made_run("cp program small"));
+    CHECK_OK(symbol_resolver_new(&local, &resolver));
+    small = made_mapping("small");
+    large = made_mapping("large");
+    CHECK_STREQ(name_by(resolver, &small), "alpha");
+    (void)name_by(resolver, &large);
+    symbol_resolver_limit(resolver, 16 << 10, SIZE_MAX);
+    CHECK(made_run("rm small"));
+    CHECK_STREQ(name_by(resolver, &small), "alpha");
+    symbol_resolver_limit(resolver, 0, SIZE_MAX);
+    CHECK(strcmp(name_by(resolver, &small), "alpha") != 0);
+}
+
 TEST_MAIN()
