@@ -187,7 +187,7 @@ int binaries_on_code_map(Binaries *b, CodeMapAnswer *answer) {
         answer->fd = -1;
         binaries_put(b, &new);
     }
-    if (was_held && map->known.has_ended)
+    if (was_held && code_map_list_is_over(map))
         code_map_list_drop(map);
     return 0;
 }

@@ -10,12 +10,15 @@
  * A process is looked for at its first sample in code of no file. Where it has no map, or one that
  * is refused, it is looked for again later, each time later than before: it may begin to write one.
  * The file of a living process is read again when it has changed, and for the last time when the
- * process has ended.
+ * process has ended. One that could not be read is tried again, each time later than before, and a
+ * few times if the process has ended.
  */
 
 #define READ_AGAIN_NS  (5 * NS_PER_SECOND)
 #define RETRY_FIRST_NS (5 * NS_PER_SECOND)
 #define RETRY_LAST_NS  (600 * NS_PER_SECOND)
+
+enum { ENDED_FAILURES_MAX = 4 };
 
 void code_map_list_init(CodeMapList *list) {
     for (size_t i = 0; i < CODE_MAPS_MAX; i++)
@@ -76,8 +79,18 @@ bool code_map_list_answer(CodeMap *map, CodeMapAnswer *answer, uint64_t now_ns) 
     map->known.size = answer->size;
     map->known.mtime_ns = answer->mtime_ns;
     map->known.has_ended = answer->has_ended;
+    map->known.is_unread = answer->is_unread;
+    if (answer->is_unread) {
+        code_map_list_fail(map, now_ns);
+        return false;
+    }
+    map->failures = 0;
     map->due_ns = now_ns + READ_AGAIN_NS;
     return has_names;
+}
+
+bool code_map_list_is_over(const CodeMap *map) {
+    return map->known.has_ended && (!map->known.is_unread || map->failures >= ENDED_FAILURES_MAX);
 }
 
 CodeMap *code_map_list_due(CodeMapList *list, uint64_t now_ns, size_t *at) {

@@ -35,5 +35,7 @@ CodeMap *code_map_list_add(CodeMapList *list, uint32_t pid);
 void code_map_list_drop(CodeMap *map);
 /* Takes over what the scanner found. Returns whether there are names to be kept. */
 bool code_map_list_answer(CodeMap *map, CodeMapAnswer *answer, uint64_t now_ns);
+/* Whether nothing more is to be read of the file that is held. */
+bool code_map_list_is_over(const CodeMap *map);
 /* The next one with a file that is due; NULL: there is none. */
 CodeMap *code_map_list_due(CodeMapList *list, uint64_t now_ns, size_t *at);

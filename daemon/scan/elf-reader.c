@@ -269,18 +269,25 @@ static int elf_reader_open_code_map(ElfReader *reader, const MappedImage *image,
     return r == 0 && image->end == 0 ? elf_reader_refuse_old_map(answer) : r;
 }
 
-/* Whether the file was written to since it was read. */
-static bool elf_reader_is_new_code_map(CodeMapAnswer *answer) {
-    uint64_t size = answer->size;
-    int64_t mtime_ns = answer->mtime_ns;
+/* Reads the file if it was written to since it was read. A helper that crashes, is ended or is not
+ * there yet does not read it, so what was written stays new. */
+static int elf_reader_read_code_map(ElfReader *reader, CodeMapAnswer *answer) {
     struct statx st;
+    int r;
 
+    answer->is_unread = false;
     if (statx(answer->source, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME,
-              &st) < 0)
-        return false;
-    answer->size = st.stx_size;
-    answer->mtime_ns = elf_reader_ns_of(&st.stx_mtime);
-    return answer->size != size || answer->mtime_ns != mtime_ns;
+              &st) < 0 ||
+        (answer->size == st.stx_size && answer->mtime_ns == elf_reader_ns_of(&st.stx_mtime)))
+        return 0;
+    r = elf_helper_code_map(reader->helper, answer->source, &answer->fd, &answer->bytes);
+    answer->is_unread = r == -ECANCELED || r == -ENOMEM || (r < 0 && !elf_reader_is_final(r));
+    if (!answer->is_unread) {
+        answer->size = st.stx_size;
+        answer->mtime_ns = elf_reader_ns_of(&st.stx_mtime);
+    }
+    /* The program may not have written a line yet. */
+    return r == -ENODATA ? 0 : r;
 }
 
 int elf_reader_code_map(ElfReader *reader, const MappedImage *image, CodeMapAnswer *answer) {
@@ -291,9 +298,8 @@ int elf_reader_code_map(ElfReader *reader, const MappedImage *image, CodeMapAnsw
     /* Another process may have the pid by now. */
     answer->has_ended = process_reader_start(reader->processes, image->pid, &start_ns) < 0 ||
                         start_ns != answer->start_ns;
-    if (r == 0 && elf_reader_is_new_code_map(answer))
-        r = elf_helper_code_map(reader->helper, answer->source, &answer->fd, &answer->bytes);
-    /* The program may not have written a line yet. */
-    answer->result = r == -ENODATA ? 0 : r;
+    if (r == 0)
+        r = elf_reader_read_code_map(reader, answer);
+    answer->result = r;
     return r;
 }

@@ -34,6 +34,7 @@ typedef struct CodeMapAnswer {
     uint64_t start_ns; /* when the process began, in CLOCK_BOOTTIME */
     bool has_ended;    /* the process has, so this is the last that its file says */
     int source;        /* the file of the process; stays open, since nobody can open it later */
+    bool is_unread;    /* the file has changed, but it could not be read now; later it may be */
     uint64_t size;     /* of that file when it was read, and when it was written then */
     int64_t mtime_ns;
     int fd;         /* a sealed memfd with the names; -1: there are none, or none that are new */

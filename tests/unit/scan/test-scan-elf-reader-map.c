@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scan/elf-reader.h"
 
+#include "elf/elf-request.h"
 #include "make-elf-reader.h"
 #include "util/clock.h"
+#include "util/fd-message.h"
 
 /* The file in which a process names the code that it generates, while the process lives. */
 
@@ -72,6 +74,33 @@ TEST(a_map_that_is_older_than_its_process_is_not_held) {
     write_map("w", "7f0000001000 40 own\n");
     CHECK_OK(elf_reader_code_map(reader, &image, &answer));
     CHECK(answer.source >= 0 && answer.fd >= 0);
+    forget(&answer);
+    end_map(&image);
+}
+
+static void crash(int socket) {
+    uint8_t bytes[sizeof(ElfRequest)];
+    int fd = -1;
+
+    if (message_receive(socket, bytes, sizeof(bytes), &fd) >= 0)
+        (void)raise(SIGSEGV);
+}
+
+TEST(a_map_over_which_the_helper_ended_is_read_again) {
+    MappedImage image = begin_map();
+    CodeMapAnswer answer = none();
+
+    keeper.elf = crash;
+    CHECK_EQ(elf_reader_code_map(reader, &image, &answer), -ECANCELED);
+    CHECK(answer.source >= 0 && answer.fd < 0 && answer.is_unread);
+    keeper.elf = NULL;
+    /* It is not started again at once. */
+    CHECK_EQ(elf_reader_code_map(reader, &image, &answer), -EAGAIN);
+    CHECK(answer.is_unread);
+    while (clock_monotonic_ns() < elf_reader_ready_ns(reader))
+        (void)usleep(1000);
+    CHECK_OK(elf_reader_code_map(reader, &image, &answer));
+    CHECK(answer.fd >= 0 && !answer.is_unread);
     forget(&answer);
     end_map(&image);
 }
