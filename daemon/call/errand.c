@@ -2,6 +2,7 @@
 #include "call/errand.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "call/answer.h"
 
@@ -90,4 +91,12 @@ int errand_run(Waits *waits, Worker *housekeeper, Call *call, const ErrandOption
         return r == -EBUSY ? call_fail_busy(call) : r;
     }
     return errand_wait(errand, call);
+}
+
+int errand_reply_file(Call *call, int file, uint64_t bytes) {
+    int fd = fcntl(file, F_DUPFD_CLOEXEC, 0);
+
+    return fd < 0
+               ? call_fail_reason(call, -errno, NULL)
+               : call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(bytes)), fd, bytes);
 }

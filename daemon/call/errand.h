@@ -26,3 +26,7 @@ int errand_new(Waits *waits, const ErrandOptions *options, Errand **ret);
 int errand_wait(Errand *errand, Call *call);
 void errand_done(Errand *errand);
 Errand *errand_free(Errand *errand);
+
+/* Sends a file, through a descriptor of its own, as call_reply_file(). The caller closes `file`
+ * later, with housekeeper_close(), so that no close on the main thread is the last one. */
+int errand_reply_file(Call *call, int file, uint64_t bytes);

@@ -74,6 +74,7 @@ int method_list_binaries(void *userdata, Call *call) {
 /* A Read() call of a binary. */
 typedef struct BinaryOpening {
     BinaryStore *store;
+    Worker *thread;
     char name[BINARY_NAME_MAX];
     int fd, error;
     uint64_t bytes;
@@ -93,14 +94,13 @@ static void method_binary_answer_open(void *userdata, Call *call) {
     else if (o->error < 0)
         (void)call_fail_reason(call, o->error, NULL);
     else
-        (void)call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(o->bytes)),
-                              TAKE_FD(o->fd), o->bytes);
+        (void)errand_reply_file(call, o->fd, o->bytes);
 }
 
 static void method_binary_open_free(void *userdata) {
     BinaryOpening *o = userdata;
 
-    closep(&o->fd);
+    housekeeper_close(o->thread, &o->fd);
     free(o);
 }
 
@@ -112,7 +112,9 @@ int method_read_binary(Daemon *daemon, Call *call, const char *name) {
     o = calloc(1, sizeof(*o));
     if (!o)
         return -ENOMEM;
-    *o = (BinaryOpening){.store = binaries_store(daemon->binaries), .fd = -1};
+    *o = (BinaryOpening){.store = binaries_store(daemon->binaries),
+                         .thread = binaries_thread(daemon->binaries),
+                         .fd = -1};
     snprintf(o->name, sizeof(o->name), "%s", name);
     return errand_run(daemon->waits, binaries_thread(daemon->binaries), call,
                       &(ErrandOptions){.work = method_binary_open,

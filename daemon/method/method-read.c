@@ -117,7 +117,7 @@ static void method_read_opening_free(void *userdata) {
     Opening *o = userdata;
 
     store_lease_free(o->lease);
-    closep(&o->fd);
+    housekeeper_close(o->daemon->housekeeper, &o->fd);
     free(o);
 }
 
@@ -154,8 +154,7 @@ static void method_read_answer_opening(void *userdata, Call *call) {
         .connection = call_connection(call), .lease = TAKE_PTR(o->lease), .reads = o->of_snapshot};
     if (o->of_snapshot)
         memcpy(reading->snapshot, o->info.name, sizeof(reading->snapshot));
-    if (call_reply_file(call, json_pack("{s:o}", "bytes", answer_count(o->bytes)), TAKE_FD(o->fd),
-                        o->bytes) > 0)
+    if (errand_reply_file(call, o->fd, o->bytes) > 0)
         method_read_add_reading(daemon, reading);
     else
         method_read_reading_free(daemon, reading);

@@ -301,6 +301,8 @@ Daemon *daemon_free(Daemon *daemon) {
     control_free(daemon->control);
     daemon->options.methods->forget(daemon);
     is_over = worker_end(daemon->housekeeper);
+    if (is_over)
+        daemon->housekeeper = NULL;
     waits_free(daemon->waits);
     if (is_over)
         follower_list_free(daemon->followers);

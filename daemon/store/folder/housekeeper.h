@@ -13,3 +13,6 @@
 int housekeeper_new(Loop *loop, const char *name, Worker **ret);
 /* -EBUSY: too many wait. Some places are reserved for `privileged` jobs. */
 int housekeeper_add(Worker *housekeeper, const WorkerJob *job, bool privileged);
+/* Closes a file on the thread: it may be the last descriptor of a deleted one, whose blocks go with
+ * it. Closes it here if there is no housekeeper or too many jobs wait. Sets *fd to -1. */
+void housekeeper_close(Worker *housekeeper, int *fd);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "make-scene.h"
@@ -82,6 +85,57 @@ TEST(at_the_end_a_waiting_job_is_freed_without_running) {
     desk_done(&desk);
     CHECK_EQ(desk.n_done, 10);
     CHECK(desk.n_worked < 10);
+}
+
+static int watched = -1; /* a descriptor */
+static unsigned n_closed;
+static pthread_t closer;
+
+/* In place of the one of the C library. */
+int close(int fd) {
+    if (fd == watched) {
+        closer = pthread_self();
+        n_closed++;
+        watched = -1;
+    }
+    return (int)syscall(SYS_close, fd);
+}
+
+static int open_watched(void) {
+    n_closed = 0;
+    watched = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return watched;
+}
+
+TEST(a_file_is_closed_on_the_thread) {
+    _cleanup_(desk_done) Desk desk;
+    int fd = open_watched();
+
+    CHECK_OK(desk_init(&desk));
+    housekeeper_close(desk.housekeeper, &fd);
+    CHECK_EQ(fd, -1);
+    desk.stop_at = 1;
+    CHECK_OK(add_slow(&desk, true));
+    sem_post(&desk.answers);
+    CHECK_OK(loop_run(desk.loop));
+    CHECK_EQ(n_closed, 1U);
+    CHECK(!pthread_equal(closer, pthread_self()));
+}
+
+TEST(a_file_is_closed_at_the_end_and_without_a_housekeeper) {
+    Desk desk;
+    int fd = open_watched();
+
+    CHECK_OK(desk_init(&desk));
+    for (unsigned i = 0; i < 10; i++)
+        CHECK_OK(add_slow(&desk, true));
+    housekeeper_close(desk.housekeeper, &fd);
+    desk_done(&desk);
+    CHECK_EQ(n_closed, 1U);
+    fd = open_watched();
+    housekeeper_close(NULL, &fd);
+    CHECK_EQ(n_closed, 1U);
+    CHECK_EQ(fd, -1);
 }
 
 typedef struct Removal {
