@@ -84,16 +84,23 @@ static bool open_ring_lacks_memory(int error) {
     return error == -EPERM || error == -ENOMEM || error == -ENOBUFS;
 }
 
+/* -ENOBUFS is from the keeper, which bounds all rings whatever the recorder wants; the kernel's
+ * limit is another one. */
+static const char *open_ring_remedy(int error) {
+    return error == -ENOBUFS
+               ? "profd never gives all rings together more than 1 GiB, or than a sixteenth of the "
+                 "host's memory if that is more: lower BufferSize= or MaxBufferTotal="
+               : "raise LimitMEMLOCK= or kernel.perf_event_mlock_kb";
+}
+
 /* The same event was opened before without a ring, so -EPERM is about memory. */
 static int open_ring_log_failure(const CpuRing *ring, int error, const char *event) {
     const char *who = ring->set->session ? ring->set->session->config.name : NULL;
 
     if (!open_ring_lacks_memory(error) || ring->n_counters > 0)
         return limit_log_open_failure(error, who, event, ring->cpu);
-    return log_error(error,
-                     "The kernel has no memory for even the smallest ring of CPU %u for %s, raise "
-                     "LimitMEMLOCK= or kernel.perf_event_mlock_kb",
-                     ring->cpu, who ?: "all sessions");
+    return log_error(error, "There is no memory for even the smallest ring of CPU %u for %s, %s",
+                     ring->cpu, who ?: "all sessions", open_ring_remedy(error));
 }
 
 static PdAttr open_ring_shared_attr(const CpuRing *ring, uint64_t ring_bytes) {
@@ -109,20 +116,20 @@ static int open_ring_shared_ring(CpuRing *ring, KeeperEvent *event) {
     const Sampler *sampler = ring->set->sampler;
     uint64_t size = ring->set->kind == TAG_DATA ? sampler->data_bytes : sampler->side_band_bytes,
              wanted = size;
-    int r;
+    int r, refusal = 0;
 
     do {
         PdAttr attr = open_ring_shared_attr(ring, size);
 
         event->ring_bytes = size;
         r = open_ring_counter(ring, &attr, event, SIDE_BAND_EVENT);
+        refusal = r < 0 ? r : refusal;
         size /= 2;
     } while (open_ring_lacks_memory(r) && ring->n_counters == 0 && size >= limit_ring_bytes_min());
     if (r == 0 && ring->ring.size < wanted)
         log_notice("The ring for records of processes has %" PRIu64
-                   " bytes on CPU %u, the kernel gives no more, raise LimitMEMLOCK= or "
-                   "kernel.perf_event_mlock_kb",
-                   ring->ring.size, ring->cpu);
+                   " bytes on CPU %u, there are no more, %s",
+                   ring->ring.size, ring->cpu, open_ring_remedy(refusal));
     return r;
 }
 
@@ -194,10 +201,9 @@ static bool open_ring_may_be_smaller(SamplerSession *session, int error) {
         return false;
     if (!(session->degraded & DEGRADED_SMALL_RINGS))
         log_warning(0,
-                    "The kernel has no %" PRIu64
-                    " bytes a CPU for the rings of session '%s', taking less, raise LimitMEMLOCK= "
-                    "or kernel.perf_event_mlock_kb",
-                    session->ring_bytes, session->config.name);
+                    "There are no %" PRIu64
+                    " bytes a CPU for the rings of session '%s', taking less, %s",
+                    session->ring_bytes, session->config.name, open_ring_remedy(error));
     session->degraded |= DEGRADED_SMALL_RINGS;
     session->ring_bytes = smaller;
     return true;

@@ -2,8 +2,10 @@
 #include "capture/sampler/sampler.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "make-sampler.h"
+#include "util/log.h"
 
 /* Rings that must share a limited amount of memory. */
 
@@ -69,6 +71,30 @@ TEST(rings_of_side_band_get_smaller_too) {
     f.keeper->refuse = refuse_all_rings;
     CHECK_EQ(sampler_add(f.sampler, &config, &f.session), -EPERM);
     CHECK_EQ(made_count(f.keeper), (uint32_t)f.sampler->online.n);
+}
+
+static int refuse_as_the_keeper(const KeeperEvent *event) {
+    return event->ring_bytes > 0 ? -ENOBUFS : 0;
+}
+
+TEST(the_remedy_is_that_of_the_limit_that_was_met) {
+    SessionConfig config = clock_config("one", 99);
+    _cleanup_(fixture_done) Fixture f = {.keeper = calloc(1, sizeof(Keeper))};
+    char error[512] = "";
+
+    NEED_EVENTS(f.keeper);
+    CHECK_OK(make_sampler(f.keeper, &f.sampler));
+    f.keeper->refuse = refuse_all_rings;
+    log_keep_error(error, sizeof(error));
+    CHECK_EQ(sampler_add(f.sampler, &config, &f.session), -EPERM);
+    CHECK(strstr(error, "raise LimitMEMLOCK="));
+    f.keeper->refuse = refuse_as_the_keeper;
+    error[0] = '\0';
+    log_keep_error(error, sizeof(error));
+    CHECK_EQ(sampler_add(f.sampler, &config, &f.session), -ENOBUFS);
+    log_keep_error(NULL, 0);
+    CHECK(strstr(error, "lower BufferSize= or MaxBufferTotal="));
+    CHECK(!strstr(error, "LimitMEMLOCK"));
 }
 
 TEST_MAIN()
