@@ -136,10 +136,10 @@ static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
         log_info("Another program ended profd-elf, profd starts it again when it is needed");
         return -EAGAIN;
     }
-    log_warning(0, "profd-elf died of %s %d %s", WIFSIGNALED(status) ? "signal" : "status",
+    log_warning(0, "profd-elf died of %s %d %s, it is started again when it is needed",
+                WIFSIGNALED(status) ? "signal" : "status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-                had_file ? "over a file, which is not read again"
-                         : "between two files, it is started again when it is needed");
+                had_file ? "over a file" : "between two files");
     return had_file ? -ECANCELED : -EAGAIN;
 }
 

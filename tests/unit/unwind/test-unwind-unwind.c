@@ -268,6 +268,19 @@ TEST(frame_pointer_is_checked) {
 }
 
 /* Go runs code of its runtime on another stack, and the frame pointer leads back. */
+TEST(innermost_frame_of_code_made_at_run_time_does_not_end_a_stack) {
+    _cleanup_(made_walk_done) MadeWalk w;
+
+    init_x86(&w);
+    w.registers[IP] = WALK_ANONYMOUS;
+    w.registers[BP] = 0;
+    WORDS(&w, 0, 0, 0);
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_ANONYMOUS);
+    CHECK_EQ(w.chain.n, 1);
+    w.registers[IP] = WALK_REFUSED; /* a program's start has no frame */
+    CHECK_EQ(made_walk_run(&w, NULL), UNWIND_WHOLE);
+}
+
 TEST(a_frame_pointer_that_leads_out_of_the_copy_is_reported) {
     static const uint64_t outside[] = {WALK_STACK - 0x100000, WALK_STACK + 0x1000, 0xc000001000};
     _cleanup_(made_walk_done) MadeWalk w;
