@@ -251,6 +251,9 @@ static int method_snapshot_make_is_written(Job *job) {
         return daemon_sweep_soon(job->daemon);
     if (job->sweep == 0 && !method_snapshot_make_waits_for_build_ids(job))
         job->sweep = totals.sweep;
+    /* All answers are there, and the next sweep writes them. */
+    if (job->sweep == 0 && history_waits_until(tracker_history(job->daemon->tracker)) == 0)
+        return daemon_sweep_soon(job->daemon);
     if (job->sweep == 0)
         return 0;
     if (totals.written_sweep >= job->sweep)

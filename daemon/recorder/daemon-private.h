@@ -107,6 +107,8 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config);
 int daemon_sweep(void *userdata);
 /* Starts a sweep now, or 10 ms after the last one began, whichever is later. */
 int daemon_sweep_soon(void *userdata);
+/* All build ids that were asked for have been read or checked. */
+int daemon_on_answered(void *userdata);
 /* For some seconds, sweeps a few times a second where stacks are unwound. */
 void daemon_sweep_early(Daemon *daemon);
 /* Sweeps once a second as long as a client follows a session. */

@@ -206,7 +206,7 @@ static int daemon_run_take_rest(Daemon *daemon) {
 
     if (r < 0)
         return log_error(r, "Failed to take the last samples from the rings: %m");
-    if (history_waits_until(tracker_history(daemon->tracker)) == 0)
+    if (history_waits_since(tracker_history(daemon->tracker)) == UINT64_MAX)
         return 0;
     r = tracker_await(daemon->tracker, BUILD_IDS_MAX_NS);
     if (r < 0)

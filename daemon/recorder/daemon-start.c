@@ -157,6 +157,7 @@ static int daemon_start_tracker(Daemon *daemon) {
                               .loop = daemon->loop,
                               .on_ready = daemon_on_ready,
                               .on_due = daemon_sweep_soon,
+                              .on_answered = daemon_on_answered,
                               .table_bytes = daemon->memory.table_bytes,
                               .one_user = sampler_follows_processes(daemon->sampler),
                               .sees_kernel = sampler_sees_kernel(daemon->sampler),

@@ -255,6 +255,25 @@ static int daemon_sweep_complete(Daemon *daemon) {
     return r == 0 ? daemon_sweep_rotate_where_due(daemon, &clock) : r;
 }
 
+/* Until the next sweep, recordings wait for nothing but what that sweep corrects. */
+int daemon_on_answered(void *userdata) {
+    Daemon *daemon = userdata;
+    ClockAnchor clock = clock_anchor_now();
+    bool is_waited = false;
+    SessionEntry *entry;
+    int r;
+
+    if (daemon->stopping || sampler_is_sweeping(daemon->sampler))
+        return 0;
+    r = daemon_sweep_rotate_where_due(daemon, &clock);
+    waits_check(daemon->waits);
+    for (size_t at = 0; (entry = session_table_next(daemon->sessions, &at));)
+        is_waited |=
+            session_waits(entry->session) && (entry->state == SESSION_STOPPING ||
+                                              session_is_due(entry->session, &clock) != ROTATE_NOT);
+    return r == 0 && is_waited ? daemon_sweep_soon(daemon) : r;
+}
+
 /* Publishes a segment only when it is finished and can be read. */
 static void daemon_sweep_publish_rotations(Daemon *daemon) {
     SessionEntry *entry;

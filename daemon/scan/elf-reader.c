@@ -11,6 +11,7 @@
 #include "scan/elf-helper.h"
 #include "scan/image-file.h"
 #include "util/clock.h"
+#include "util/hash.h"
 
 /*
  * Opens a file and uses the cached result as long as the file is the same; otherwise profd-elf
@@ -18,6 +19,8 @@
  * claims to have in one go that cannot be interrupted. The descriptor is only passed on: the
  * recorder reads no byte of the file.
  */
+
+#define TICK_MAX_NS (20 * (int64_t)NS_PER_MS)
 
 struct ElfReader {
     Keeper *keeper;
@@ -100,14 +103,43 @@ static int elf_reader_conclude(ElfReader *reader, const MappedImage *image, cons
     return elf_reader_is_final(r) && elf_reader_has_changed(fd, id) ? -EAGAIN : r;
 }
 
-int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret) {
+/*
+ * A number for what the file contains: 0 is that of no content. The kernel takes the time of a
+ * change from a clock that ticks up to 100 times a second, so a second change soon after the first
+ * may leave no trace.
+ */
+static uint64_t elf_reader_version_of(const KeeperFileId *id) {
+    int64_t age_ns = (int64_t)clock_ns(CLOCK_REALTIME) - id->ctime_ns;
+
+    if (age_ns >= 0 && age_ns < TICK_MAX_NS)
+        return 0;
+    return hash_u64(hash_u64(id->size, (uint64_t)id->mtime_ns), (uint64_t)id->ctime_ns) | 1;
+}
+
+int elf_reader_check(ElfReader *reader, const MappedImage *image, uint64_t version,
+                     uint64_t *ret_changed_ns) {
+    _cleanup_close_ int fd = -1;
+    KeeperFileId id;
+    int r = image_opener_open(reader->opener, image, &id, &fd);
+    int64_t offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+
+    if (r < 0)
+        return r;
+    *ret_changed_ns = (uint64_t)MAX(id.ctime_ns - offset_ns, (int64_t)0);
+    return version == 0 || elf_reader_version_of(&id) != version;
+}
+
+int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret,
+                        uint64_t *ret_version) {
     _cleanup_close_ int fd = -1;
     const ElfFact *fact;
     KeeperFileId id;
     int r = image_opener_open(reader->opener, image, &id, &fd);
 
+    *ret_version = 0;
     if (r < 0)
         return r;
+    *ret_version = elf_reader_version_of(&id);
     fact = elf_cache_find(&reader->cache, &id, ELF_BUILD_ID);
     if (fact) {
         *ret = fact->build_id;
@@ -115,7 +147,7 @@ int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *re
     }
     r = elf_helper_build_id(reader->helper, fd, ret);
     r = elf_reader_conclude(reader, image, &id, fd, r);
-    if (elf_reader_is_final(r))
+    if (elf_reader_is_final(r) && *ret_version != 0)
         elf_cache_add(&reader->cache, &id, ELF_BUILD_ID, r, ret);
     return r;
 }

@@ -17,8 +17,15 @@ ElfReader *elf_reader_free(ElfReader *reader);
 DEFINE_CLEANUP(ElfReader *, elf_reader_free);
 
 /* 0; -ENODATA: it has none; -EAGAIN: try again after elf_reader_ready_ns(); other errors: it could
- * not be read, or the file is not certain. */
-int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret);
+ * not be read, or the file is not certain. The version is another one after each change of the
+ * file; 0: it is not known yet. */
+int elf_reader_build_id(ElfReader *reader, const MappedImage *image, BuildId *ret,
+                        uint64_t *ret_version);
+/* 0: the file still has the content of this version; 1: it was changed, the last time at about
+ * *ret_changed_ns, in CLOCK_MONOTONIC. Other errors: it could not be opened, or it is not certain
+ * that it is the file. */
+int elf_reader_check(ElfReader *reader, const MappedImage *image, uint64_t version,
+                     uint64_t *ret_changed_ns);
 /* Makes the unwind table of a file, unless `tables` has it already. Returns the result that is in
  * the answer too. */
 int elf_reader_table(ElfReader *reader, const MappedImage *image, TableCache *tables,

@@ -24,9 +24,10 @@ typedef struct ImageList {
 
 /* Work on files rests after it took too much time. Names of samples do not wait for what is only
  * kept. */
-enum { REST_NEEDED, REST_KEPT, RESTS };
+enum { REST_CHECKS, REST_NEEDED, REST_KEPT, RESTS };
 
 static const unsigned rests[RESTS] = {
+    [REST_CHECKS] = 1U << SCAN_CHECK,
     [REST_NEEDED] = 1U << SCAN_IMAGE | 1U << SCAN_TABLE,
     [REST_KEPT] = 1U << SCAN_SYMBOLS | 1U << SCAN_CODE_MAP,
 };

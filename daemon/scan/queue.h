@@ -4,6 +4,7 @@
 /* The queues between the reading thread and the loop: requests one way, results the other. */
 
 #include "elf/note.h"
+#include "process/history/history.h"
 #include "scan/cache/mapped-image.h"
 #include "util/macro.h"
 
@@ -23,6 +24,7 @@ typedef enum ScanWork {
     SCAN_CGROUPS,
     SCAN_LIST, /* list the processes */
     SCAN_PROCESS,
+    SCAN_CHECK,    /* whether a file was overwritten since its build id was read */
     SCAN_IMAGE,    /* the build id of a file */
     SCAN_PASS,     /* the next process in a pass over all */
     SCAN_TABLE,    /* the unwind table of a file: it comes late, since names must not wait for it */
@@ -33,8 +35,9 @@ typedef enum ScanWork {
 
 typedef struct ScanImage {
     struct ScanImage *next;
-    ScanWork work; /* IMAGE, TABLE, CODE_MAP or SYMBOLS */
+    ScanWork work; /* CHECK, IMAGE, TABLE, CODE_MAP or SYMBOLS */
     uint64_t image;
+    uint64_t version;   /* CHECK: of the content that is known */
     MappedImage mapped; /* its path is the array below */
     size_t size;        /* of the whole struct */
     unsigned tries;     /* so far */
@@ -61,6 +64,7 @@ typedef enum ScanKind {
     SCAN_IS_CGROUP,
     SCAN_IS_CGROUPS_DONE,
     SCAN_IS_BUILD_ID,
+    SCAN_IS_CHECK,
     SCAN_IS_TABLE,
     SCAN_IS_SYMBOLS,
     SCAN_IS_CODE_MAP,
@@ -72,12 +76,16 @@ typedef struct ScanResult {
     struct ScanResult *next;
     ScanKind kind;
     size_t size;
-    uint64_t number; /* CGROUP: id; BUILD_ID: image; CGROUPS_DONE, ALL_DONE, LIST: when it began */
+    uint64_t number; /* CGROUP: id; BUILD_ID, CHECK: image; CGROUPS_DONE, ALL_DONE, LIST: when it
+                        began */
     /* PROCESS: Baseline; KERNEL: records; CGROUP: path; LOOK: array; TABLE: TableAnswer; SYMBOLS:
      * SymbolsAnswer; CODE_MAP: CodeMapAnswer. Freed with it. */
     void *data;
     size_t data_size;
     BuildId build_id;
+    uint64_t version;       /* BUILD_ID: of the content from which it was read */
+    HistoryVerdict verdict; /* CHECK; and when the file was changed */
+    uint64_t changed_ns;
 } ScanResult;
 
 ScanResult *scan_result_free(ScanResult *result);
@@ -95,8 +103,9 @@ void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
-/* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for IMAGE and
- * TABLE together, or that for SYMBOLS and CODE_MAP together. For the reading thread. */
+/* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for CHECK, that
+ * for IMAGE and TABLE together, or that for SYMBOLS and CODE_MAP together. For the reading thread.
+ */
 void scan_queue_rest(ScanQueue *queue, ScanWork work, uint64_t until_ns);
 /* From now on the thread gets SCAN_STOP and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);

@@ -98,7 +98,9 @@ static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
 /* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
  * share delay later files; other work is not delayed. */
 static void scan_reader_charge(ScanReader *s, ScanWork work, uint64_t used_ns) {
-    ScanDebt *debt = work == SCAN_SYMBOLS || work == SCAN_CODE_MAP ? &s->kept_debt : &s->debt;
+    ScanDebt *debt = work == SCAN_CHECK                              ? &s->check_debt
+                     : work == SCAN_SYMBOLS || work == SCAN_CODE_MAP ? &s->kept_debt
+                                                                     : &s->debt;
     uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - debt->at_ns) / IMAGES_SHARE;
 
     debt->ns = used_ns + (debt->ns > earned_ns ? debt->ns - earned_ns : 0);
@@ -124,10 +126,21 @@ static bool scan_reader_asks_again(ScanReader *s, ScanImage *image, int r) {
     return scan_queue_ask_image(s->queue, image) == 0;
 }
 
+static int scan_reader_check_image(ScanReader *s, ScanImage *image) {
+    ScanResult result = {.kind = SCAN_IS_CHECK, .number = image->image};
+    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    int r = elf_reader_check(s->elf, &image->mapped, image->version, &result.changed_ns);
+
+    result.verdict = r < 0 ? HISTORY_UNPROVEN : r > 0 ? HISTORY_CHANGED : HISTORY_SAME;
+    scan_reader_charge(s, SCAN_CHECK, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_image_free(image);
+    return scan_reader_put(s, &result);
+}
+
 static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
     ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
     uint64_t before_ns = scan_reader_images_cpu_ns(s);
-    int r = elf_reader_build_id(s->elf, &image->mapped, &result.build_id);
+    int r = elf_reader_build_id(s->elf, &image->mapped, &result.build_id, &result.version);
 
     if (r < 0)
         result.build_id.size = 0;
@@ -286,6 +299,8 @@ static int scan_reader_work(ScanReader *s, const ScanRequest *request) {
         return scan_reader_list_now(s);
     case SCAN_PROCESS:
         return scan_reader_read_process(s, request->pid);
+    case SCAN_CHECK:
+        return scan_reader_check_image(s, request->image);
     case SCAN_IMAGE:
         return scan_reader_read_image(s, request->image);
     case SCAN_TABLE:

@@ -34,7 +34,8 @@ typedef struct ScanReader {
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
-    ScanDebt debt, kept_debt; /* of build ids and tables; of symbols and code maps */
+    /* Of build ids and tables; of symbols and code maps; of checks. */
+    ScanDebt debt, kept_debt, check_debt;
     uint64_t cpu_noted_ns;
     bool is_partial; /* some processes could not be read or seen */
     bool has_warned;

@@ -56,7 +56,13 @@ static int scanner_deliver(Scanner *s, const ScanResult *result) {
     case SCAN_IS_BUILD_ID:
         return sinks->on_build_id(
             sinks->userdata, result->number,
-            (Bytes){.data = result->build_id.bytes, .size = result->build_id.size});
+            (Bytes){.data = result->build_id.bytes, .size = result->build_id.size},
+            result->version);
+    case SCAN_IS_CHECK:
+        return sinks->on_checked(sinks->userdata,
+                                 &(ScannerCheck){.image = result->number,
+                                                 .verdict = result->verdict,
+                                                 .changed_ns = result->changed_ns});
     case SCAN_IS_TABLE:
         table_cache_answer(s->tables, result->data, clock_monotonic_ns());
         return 0;
@@ -226,14 +232,19 @@ int scanner_cgroups(Scanner *s) {
 }
 
 int scanner_image(Scanner *s, const HistoryWanted *wanted) {
-    return scanner_ask(s, SCAN_IMAGE, wanted->image,
-                       &(MappedImage){.pid = wanted->pid,
-                                      .start = wanted->start,
-                                      .major = wanted->major,
-                                      .minor = wanted->minor,
-                                      .inode = wanted->inode,
-                                      .generation = wanted->generation,
-                                      .path = wanted->path});
+    ScanImage *image = scanner_image_of(wanted->checks ? SCAN_CHECK : SCAN_IMAGE, wanted->image,
+                                        &(MappedImage){.pid = wanted->pid,
+                                                       .start = wanted->start,
+                                                       .major = wanted->major,
+                                                       .minor = wanted->minor,
+                                                       .inode = wanted->inode,
+                                                       .generation = wanted->generation,
+                                                       .path = wanted->path});
+
+    if (!image)
+        return -ENOMEM;
+    image->version = wanted->version;
+    return scanner_put(s, image);
 }
 
 void scanner_keep_symbols(Scanner *s, const SymbolsFilter *filter) {

@@ -23,6 +23,13 @@ typedef struct ScannerListing {
     size_t n;
 } ScannerListing;
 
+/* What history_set_checked() needs to know. */
+typedef struct ScannerCheck {
+    uint64_t image;
+    HistoryVerdict verdict;
+    uint64_t changed_ns;
+} ScannerCheck;
+
 typedef struct ScannerSinks {
     /* The Baseline is valid during the call; copy it with baseline_copy() if it must wait. */
     int (*on_process)(void *userdata, const Baseline *baseline);
@@ -30,7 +37,9 @@ typedef struct ScannerSinks {
     int (*on_cgroup)(void *userdata, uint64_t id, const char *path);
     /* A scanner_cgroups() is complete. */
     int (*on_cgroups_done)(void *userdata, uint64_t begin_ns);
-    int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id);
+    int (*on_build_id)(void *userdata, uint64_t image, Bytes build_id, uint64_t version);
+    /* The answer for a HistoryWanted that checks. */
+    int (*on_checked)(void *userdata, const ScannerCheck *check);
     /* Both take over the descriptors that they find in their answer, by setting them to -1. */
     int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
     int (*on_code_map)(void *userdata, CodeMapAnswer *answer);

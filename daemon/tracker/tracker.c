@@ -33,7 +33,7 @@ struct Tracker {
     History *history;
     Scanner *scanner;
     CgroupNames *cgroup_names;
-    LoopCallback on_ready, on_due;
+    LoopCallback on_ready, on_due, on_answered;
     int (*on_processes)(void *userdata, const ScannerListing *listing);
     int (*on_known)(void *userdata, uint32_t pid);
     int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
@@ -96,15 +96,49 @@ static int tracker_on_cgroups_done(void *userdata, uint64_t begin_ns) {
     return tracker->on_groups_done ? tracker->on_groups_done(tracker->userdata, begin_ns) : 0;
 }
 
+static int tracker_ask_for_build_ids(Tracker *tracker) {
+    HistoryWanted wanted;
+    int r = 0;
+
+    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0) {
+        r = scanner_image(tracker->scanner, &wanted);
+        if (r < 0)
+            history_put_back_wanted(tracker->history);
+    }
+    return r == -ENOBUFS ? 0 : r;
+}
+
 /* Schedule a sweep that writes mappings with their build ids, one for all answers. */
-static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+static int tracker_note_answer(Tracker *tracker) {
+    int r = tracker_ask_for_build_ids(tracker);
+
+    if (r < 0 || history_waits_until(tracker->history) > 0)
+        return r;
+    if (history_has_answers(tracker->history))
+        return tracker->on_due(tracker->userdata);
+    return tracker->on_answered ? tracker->on_answered(tracker->userdata) : 0;
+}
+
+static int tracker_on_build_id(void *userdata, uint64_t image, Bytes build_id, uint64_t version) {
     Tracker *tracker = userdata;
 
-    history_set_build_id(tracker->history, image, build_id);
-    if (history_waits_since(tracker->history) == UINT64_MAX ||
-        history_waits_until(tracker->history) > 0)
-        return 0;
-    return tracker->on_due(tracker->userdata);
+    history_set_build_id(tracker->history, image, build_id, version);
+    return tracker_note_answer(tracker);
+}
+
+/* Its unwind table is that of the old content, too. */
+static int tracker_on_checked(void *userdata, const ScannerCheck *check) {
+    Tracker *tracker = userdata;
+    HistoryWanted changed;
+
+    if (history_set_checked(tracker->history, check->image, check->verdict, check->changed_ns,
+                            &changed))
+        table_cache_doubt(scanner_tables(tracker->scanner),
+                          &(MappedImage){.major = changed.major,
+                                         .minor = changed.minor,
+                                         .inode = changed.inode,
+                                         .generation = changed.generation});
+    return tracker_note_answer(tracker);
 }
 
 static int tracker_on_symbols(void *userdata, SymbolsAnswer *answer) {
@@ -155,11 +189,17 @@ static void tracker_set_data(Tracker *tracker, bool see) {
 
 int tracker_new(const TrackerOptions *options, Tracker **ret) {
     _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(*tracker));
-    ScannerSinks sinks = {tracker_on_process,   tracker_on_kernel,
-                          tracker_on_cgroup,    tracker_on_cgroups_done,
-                          tracker_on_build_id,  tracker_on_symbols,
-                          tracker_on_code_map,  tracker_on_all_done,
-                          tracker_on_processes, tracker};
+    ScannerSinks sinks = {tracker_on_process,
+                          tracker_on_kernel,
+                          tracker_on_cgroup,
+                          tracker_on_cgroups_done,
+                          tracker_on_build_id,
+                          tracker_on_checked,
+                          tracker_on_symbols,
+                          tracker_on_code_map,
+                          tracker_on_all_done,
+                          tracker_on_processes,
+                          tracker};
     BuildId vdso;
     int r;
 
@@ -167,6 +207,7 @@ int tracker_new(const TrackerOptions *options, Tracker **ret) {
         return -ENOMEM;
     tracker->on_ready = options->on_ready;
     tracker->on_due = options->on_due;
+    tracker->on_answered = options->on_answered;
     tracker->on_processes = options->on_processes;
     tracker->on_known = options->on_known;
     tracker->on_symbols = options->on_symbols;
@@ -334,24 +375,12 @@ static int tracker_finish_pass(Tracker *tracker) {
     return tracker->on_ready(tracker->userdata);
 }
 
-/* Before samples are drained, so that answers may be there when the sweep ends. */
-static int tracker_ask_for_build_ids(Tracker *tracker) {
-    HistoryWanted wanted;
-    int r = 0;
-
-    while (r == 0 && history_next_wanted(tracker->history, &wanted) > 0) {
-        r = scanner_image(tracker->scanner, &wanted);
-        if (r < 0)
-            history_put_back_wanted(tracker->history);
-    }
-    return r == -ENOBUFS ? 0 : r;
-}
-
 int tracker_settle(Tracker *tracker, uint64_t start_ns) {
     int r = history_settle(tracker->history, start_ns);
 
     if (r == 0)
         r = tracker_install_waiting(tracker, start_ns);
+    /* Before samples are drained, so that answers may be there when the sweep ends. */
     if (r == 0)
         r = tracker_ask_for_build_ids(tracker);
     if (r == 0 && tracker->all_read && tracker->n_waiting == 0 && start_ns > tracker->all_begin_ns)

@@ -19,7 +19,9 @@ typedef struct TrackerOptions {
     Loop *loop;
     LoopCallback on_ready; /* the first pass over /proc is in the history */
     LoopCallback on_due;   /* baselines wait until side-band is drained */
-    bool one_user;         /* only processes of this user, not before tracker_pass() */
+    /* No file is looked up or checked any more, and no sweep was scheduled; NULL: not needed. */
+    LoopCallback on_answered;
+    bool one_user; /* only processes of this user, not before tracker_pass() */
     bool sees_kernel;
     bool sees_data;       /* like tracker_see_data(), from the first pass on */
     uint64_t table_bytes; /* of the history; 0: its default */

@@ -21,9 +21,10 @@ static uint64_t image_hash(uint64_t seed, const ProcessImage *image) {
 }
 
 static bool image_is_same_file(const ProcessImage *a, const ProcessImage *b) {
-    return a->hash == b->hash && a->path == b->path && a->dso == b->dso && a->major == b->major &&
-           a->minor == b->minor && a->inode == b->inode && a->generation == b->generation &&
-           a->kernel == b->kernel && a->build_id_size == b->build_id_size &&
+    return !a->is_apart && a->hash == b->hash && a->path == b->path && a->dso == b->dso &&
+           a->major == b->major && a->minor == b->minor && a->inode == b->inode &&
+           a->generation == b->generation && a->kernel == b->kernel &&
+           a->build_id_size == b->build_id_size &&
            memcmp(a->build_id, b->build_id, sizeof(a->build_id)) == 0;
 }
 
@@ -82,6 +83,29 @@ ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool 
     return image_images_intern(s, &key);
 }
 
+ProcessImage *images_split(ProcessStrings *s, ProcessImage *image) {
+    ProcessImage *other;
+
+    if (!hash_table_make_room(&s->images, &s->budget, image_key))
+        return NULL;
+    other = budget_alloc(&s->budget, sizeof(*other));
+    if (!other)
+        return NULL;
+    *other = (ProcessImage){.hash = image->hash,
+                            .refs = 1,
+                            .prot = image->prot,
+                            .flags = image->flags,
+                            .major = image->major,
+                            .minor = image->minor,
+                            .inode = image->inode,
+                            .generation = image->generation,
+                            .kernel = image->kernel,
+                            .path = name_ref(image->path),
+                            .dso = name_ref(image->dso)};
+    hash_table_add(&s->images, other, other->hash);
+    return other;
+}
+
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data) {
     ProcessImage *image = hash_table_chain(&s->images, data->hash);
 
@@ -95,6 +119,7 @@ ProcessImage *images_put(ProcessStrings *s, ProcessImage *image) {
     if (!image || --image->refs > 0)
         return NULL;
     hash_table_remove(&s->images, image, image->hash);
+    images_put(s, image->unproven);
     names_put(&s->names, &s->budget, image->path);
     names_put(&s->names, &s->budget, image->dso);
     return budget_free(&s->budget, image, sizeof(*image));
@@ -105,6 +130,7 @@ void images_done(ProcessStrings *s) {
 
     for (size_t at = 0; (image = hash_table_from(&s->images, &at));) {
         image->refs = 1;
+        image->unproven = NULL;
         images_put(s, image);
     }
     hash_table_done(&s->images, &s->budget);

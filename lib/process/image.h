@@ -27,12 +27,20 @@ struct ProcessImage {
     uint8_t build_id[20];
     uint8_t found_id_size; /* looked up later, so it is not part of the identity */
     uint8_t found_id[20];
-    uint8_t tries;    /* number of lookups that found nothing */
-    bool asked;       /* a lookup is running */
-    bool waits;       /* recordings wait for its build id */
-    bool is_late;     /* the lookup took too long */
-    bool is_due;      /* recordings that owe it write it in this settle */
-    bool counted;     /* counted as unidentified */
+    uint8_t tries;            /* number of lookups that found nothing */
+    bool asked;               /* a lookup or a check is queued or running */
+    bool is_running;          /* a lookup or a check is running */
+    bool waits;               /* recordings wait for its build id */
+    bool is_late;             /* the lookup took too long */
+    bool is_due;              /* recordings that owe it write it in this settle */
+    bool is_apart;            /* nothing is mapped to it any more, see history-check.c */
+    bool counted;             /* counted as unidentified */
+    uint64_t hold_ns;         /* the floor stays there while it waits */
+    uint64_t version;         /* of the content from which the build id was read; 0: unknown */
+    uint64_t sure_ns;         /* what was mapped up to then has the found build id */
+    struct ImageCheck *check; /* of what was mapped since; NULL: nothing was */
+    ProcessImage *unproven;   /* has the mappings whose check failed */
+    uint64_t unproven_ns;     /* the time of the last of these */
     uint64_t kept_ns; /* when a caller last asked for its symbols; history does not use it */
     EmissionSet owed; /* those that wrote it without a build id */
     ProcessImage *next_due;
@@ -54,6 +62,9 @@ void images_done(ProcessStrings *s);
 /* Returns a reference to the image of a mapping whose dso name is `dso`; NULL: no memory. */
 ProcessImage *images_get(ProcessStrings *s, const PdMmap *mmap, Bytes dso, bool kernel);
 ProcessImage *images_put(ProcessStrings *s, ProcessImage *image);
+/* Returns a reference to another image of the same file, without what was found out; NULL: no
+ * memory. images_get() returns the image that is not apart. */
+ProcessImage *images_split(ProcessStrings *s, ProcessImage *image);
 /* The image that maps the same file as `data` as code, in any process; borrowed. NULL: no mapping
  * of the file is executable. */
 ProcessImage *images_find_code(const ProcessStrings *s, const ProcessImage *data);

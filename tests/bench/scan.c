@@ -37,7 +37,8 @@ static int on_cgroup(void *userdata _unused_, uint64_t id _unused_, const char *
     return 0;
 }
 
-static int on_build_id(void *userdata _unused_, uint64_t image _unused_, Bytes id _unused_) {
+static int on_build_id(void *userdata _unused_, uint64_t image _unused_, Bytes id _unused_,
+                       uint64_t version _unused_) {
     return 0;
 }
 

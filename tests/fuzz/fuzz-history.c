@@ -175,9 +175,16 @@ static void answer(Life *l) {
     static const uint8_t id[20] = {1};
     HistoryWanted wanted;
 
-    if (history_next_wanted(l->history, &wanted) > 0)
-        history_set_build_id(l->history, wanted.image + (cursor_u8(&l->in) & 1),
-                             (Bytes){.data = id, .size = cursor_u8(&l->in) % 24});
+    uint64_t image;
+
+    if (history_next_wanted(l->history, &wanted) <= 0)
+        return;
+    image = wanted.image + (cursor_u8(&l->in) & 1);
+    if (wanted.checks)
+        history_set_checked(l->history, image, cursor_u8(&l->in) % 3, time_of(l), &wanted);
+    else
+        history_set_build_id(l->history, image, (Bytes){.data = id, .size = cursor_u8(&l->in) % 24},
+                             1);
 }
 
 static void rotate(Life *l, Emission **at) {

@@ -360,10 +360,15 @@ static void answer(Play *play) {
         _cleanup_close_ int fd = open(wanted.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         BuildId id = {};
 
+        if (wanted.checks) {
+            history_set_checked(play->history, wanted.image,
+                                chance(play, 8) ? HISTORY_SAME : HISTORY_UNPROVEN, 0, &wanted);
+            continue;
+        }
         if (fd < 0 || elf_build_id_of_fd(fd, &id) < 0)
             id.size = 0;
         history_set_build_id(play->history, wanted.image,
-                             (Bytes){.data = id.bytes, .size = id.size});
+                             (Bytes){.data = id.bytes, .size = id.size}, 1);
         play->n_build_ids += id.size > 0;
     }
 }

@@ -66,10 +66,11 @@ def start(path, milliseconds=60_000):
     return subprocess.Popen([path, str(milliseconds)], stdout=subprocess.DEVNULL)
 
 
-def check_ran(path, pid, file, build, function):
+def check_ran(path, pid, file, build, function, before=None):
     """The recording has the id of this build for the file, perf its functions, and no others. An answer
-    that came late follows a mapping without an id."""
+    that came late follows a mapping without an id or, of a file that was overwritten, with that of the build before."""
     mapped = {m for m in mappings(path, pid) if m[1].startswith(file)} - {(None, file + MARK)}
+    mapped -= {(build_id(before), file)} if before else set()
     equal(mapped, {(build_id(build), file)}, f"what {path} says is mapped")
     equal({line.split()[0] for line in listed(path) if line.split()[-1] == file} - {build_id(OLD), build_id(NEW)},
           set(), f"other build ids of {file} in {path}")

@@ -84,6 +84,33 @@ def two_builds_of_one_path_keep_their_names_in_one_recording():
 
 
 @test
+def a_file_that_is_overwritten_in_place_is_named_by_the_build_that_ran():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path, pids = os.path.join(folder, "served"), []
+        for build in (OLD, NEW, BARE):
+            # As cp and scp do: the inode stays.
+            with open(build, "rb") as new, open(path, "wb" if pids == [] else "r+b") as file:
+                file.write(new.read())
+                file.truncate()
+            os.chmod(path, 0o755)
+            inode = os.stat(path).st_ino
+            process = start(path, 700)
+            process.wait()
+            pids.append(process.pid)
+            snapshot(daemon)
+        equal(os.stat(path).st_ino, inode, "the inode of the file")
+        taken = [snapshot(daemon, name)["path"] for name in NAMES]
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        for pid, build, name, before in zip(pids, (OLD, NEW), ("old", "new"), (None, OLD)):
+            for recorded in taken + segments(daemon, pid, *NAMES):
+                check_ran(recorded, pid, path, build, f"deploy_{name}_work", before)
+        for recorded in taken + segments(daemon, pids[2], *NAMES):
+            named = {f for dso, f in symbols(recorded, pids[2]) if dso.startswith(path)}
+            equal(named, {"[unknown]"}, f"functions in {recorded} of a file without a build id")
+
+
+@test
 def inherited_and_executed_files_have_their_build_ids():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:

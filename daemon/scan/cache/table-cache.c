@@ -225,6 +225,19 @@ int table_cache_want(TableCache *c, const MappedImage *image, uint64_t now_ns) {
     return 0;
 }
 
+void table_cache_doubt(TableCache *c, const MappedImage *image) {
+    TableEntry *entry = table_cache_entry(c, image);
+
+    if (!entry)
+        return;
+    /* No table is better than that of other code. */
+    (void)pthread_mutex_lock(&c->lock);
+    if (entry->state != TABLE_UNKNOWN)
+        table_cache_set(c, entry, TABLE_PENDING);
+    entry->next_ns = 0;
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
 uint64_t table_cache_version(const TableCache *cache) {
     return cache->version;
 }

@@ -53,6 +53,8 @@ TableState table_cache_find(TableCache *cache, const MappedImage *image,
 /* Asks for a missing table, and every few minutes whether the file of a table has changed. Cheap
  * when there is nothing to ask. A negative errno: it cannot be asked for now. */
 int table_cache_want(TableCache *cache, const MappedImage *image, uint64_t now_ns);
+/* The content of the file has changed: its table is asked for again when it is wanted next. */
+void table_cache_doubt(TableCache *cache, const MappedImage *image);
 /* Grows with each change of what table_cache_find() returns. */
 uint64_t table_cache_version(const TableCache *cache);
 

@@ -3,9 +3,10 @@
 #include "util/macro.h"
 
 /*
- * What a recording owes: mappings that were written without a build id. They are written again
- * when the build id arrives. That costs a pass over the mappings of the recording's processes, once
- * in each sweep in which an answer arrived.
+ * What a recording owes: mappings that were written without a build id, or with one that turned
+ * out to be wrong. They are written again when the build id arrives, or without one. That costs a
+ * pass over the mappings of the recording's processes, once in each sweep in which an answer
+ * arrived.
  */
 
 static bool emission_late_is_due(const Emission *e, ProcessImage *image) {
@@ -80,7 +81,7 @@ void emission_write_due(Emission *e) {
     for (size_t i = 0; i < e->n_owed; i++) {
         ProcessImage *image = e->owed[i];
 
-        if (!image->is_due) {
+        if (!image->is_due || !image_has_id(image)) {
             e->owed[kept++] = image;
             continue;
         }
@@ -94,5 +95,5 @@ bool emission_waits(const Emission *e) {
     for (size_t i = 0; i < e->n_owed; i++)
         if (e->owed[i]->waits || e->owed[i]->is_due)
             return true;
-    return false;
+    return checks_wait(e->history, e->slot);
 }

@@ -33,8 +33,7 @@ static Bytes emission_record_mark_path(Bytes path, uint8_t scratch[MARKED_MAX]) 
     return (Bytes){.data = scratch, .size = path.size + n};
 }
 
-/* Remembers that the recording names the image without a build id; false: no memory. */
-static bool emission_record_owe(Emission *e, ProcessImage *image) {
+bool emission_owe(Emission *e, ProcessImage *image) {
     ProcessBudget *budget = &e->history->strings.budget;
     size_t n = MAX(e->owed_allocated * 2, (size_t)16);
     ProcessImage **owed;
@@ -67,14 +66,16 @@ void emission_forget_owed(Emission *e) {
 }
 
 /* Makes the recording wait for the build id of the image, which is looked up now. */
-static void emission_record_await(Emission *e, ProcessImage *image, const PdMmap *m) {
+static void emission_record_await(Emission *e, ProcessImage *image, const PdMmap *m,
+                                  uint64_t stamp) {
     History *h = e->history;
 
     /* A lookup that found nothing is repeated when a recording names the image again. */
-    if (!emission_record_owe(e, image) || h->identify != HISTORY_ASKS)
+    if (!emission_owe(e, image) || h->identify != HISTORY_ASKS)
         return;
     image_want(h, image, m->pid, m->start, m->start + m->length);
-    image_wait(h, image);
+    /* It is written again at the same time. */
+    image_wait(h, image, MAX(stamp - 1, h->floor_ns));
 }
 
 ProcessImage *emission_code_of(const Emission *e, ProcessImage *image) {
@@ -111,9 +112,10 @@ static void emission_record_write_map(Emission *e, const PdTrailer *trailer, PdM
     mmap->flags = image->flags;
     mmap->filename = name_bytes(image->path);
     if (emission_record_needs_mark(e, mmap)) {
-        emission_record_await(e, code, mmap);
+        emission_record_await(e, code, mmap, trailer->time);
         mmap->filename = emission_record_mark_path(mmap->filename, scratch);
-    }
+    } else
+        check_shown(e, code);
     pd_emit_mmap2(&e->pending, trailer, misc, mmap);
 }
 

@@ -53,6 +53,7 @@ Emission *emission_free(Emission *e) {
     }
     cgroups_let_go(e->history, e->slot);
     emission_forget_owed(e);
+    checks_let_go(e->history, e->slot);
     for (size_t i = 0; i < EMISSIONS_MAX; i++)
         if (e->history->emissions[i] == e)
             e->history->emissions[i] = NULL;

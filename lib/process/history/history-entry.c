@@ -299,8 +299,10 @@ Entry *entry_settle(History *h, Entry *e, Entry *hint) {
     }
     if (record.type == PD_RECORD_COMM && body.comm.exec && body.comm.tid == body.comm.pid)
         history_entry_executed(h, e->process);
-    if (record.type == PD_RECORD_MMAP2 && e->image)
+    if (record.type == PD_RECORD_MMAP2 && e->image) {
         image_want(h, e->image, body.mmap.pid, body.mmap.start, body.mmap.start + body.mmap.length);
+        check_mapped(h, e, &body.mmap);
+    }
     if (record.type == PD_RECORD_EXIT)
         return e;
     if (!e->process->known)

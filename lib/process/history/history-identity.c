@@ -35,6 +35,8 @@ static void history_identity_expire_waits(History *h, uint64_t start_ns) {
 
 void identity_settle(History *h, uint64_t start_ns) {
     history_identity_expire_waits(h, start_ns);
+    checks_settle(h, start_ns);
+    checks_corrected(h);
     if (!h->first_due)
         return;
     for (size_t i = 0; i < EMISSIONS_MAX; i++)
@@ -48,15 +50,15 @@ void identity_settle(History *h, uint64_t start_ns) {
 }
 
 uint64_t identity_floor(const History *h) {
-    uint64_t floor = UINT64_MAX;
+    uint64_t floor = checks_floor(h);
 
     for (size_t i = 0; i < h->n_waiting; i++)
-        floor = MIN(floor, h->waiting[i].floor_ns);
+        floor = MIN(floor, h->waiting[i].image->hold_ns);
     return floor;
 }
 
 uint64_t history_waits_until(const History *h) {
-    uint64_t until = 0;
+    uint64_t until = checks_until(h);
 
     for (size_t i = 0; i < h->n_waiting; i++)
         if (h->waiting[i].image->waits)
@@ -65,11 +67,15 @@ uint64_t history_waits_until(const History *h) {
 }
 
 uint64_t history_waits_since(const History *h) {
-    uint64_t since = UINT64_MAX;
+    uint64_t since = checks_since(h);
 
     for (size_t i = 0; i < h->n_waiting; i++)
         since = MIN(since, h->waiting[i].since_ns);
     return since;
+}
+
+bool history_has_answers(const History *h) {
+    return h->n_waiting > 0 && history_waits_until(h) == 0;
 }
 
 bool history_learn_build_id(History *h, const PdMmap *mmap, uint64_t time) {

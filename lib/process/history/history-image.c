@@ -6,7 +6,8 @@
 
 /*
  * Images and their build ids. The kernel is not asked for build ids. Each image is looked up once,
- * soon after it was first mapped, and keeps the result. If nothing was found, the lookup is
+ * soon after it was first mapped, and keeps the result until a check shows that the file was
+ * overwritten (history-check.c). If nothing was found, the lookup is
  * repeated a few times, whenever a recording names the image. The last few hundred images are kept
  * even if nothing maps them any more, so that a program that is started again and again is looked
  * up once.
@@ -15,7 +16,7 @@
 #define WAIT_NS 3000000000ULL /* the longest wait for a build id */
 
 /* Adds the image to the ring of the latest images. */
-static void history_image_retain(History *h, ProcessImage *image) {
+void image_retain(History *h, ProcessImage *image) {
     ProcessImage **slot;
 
     if (!h->retained)
@@ -55,7 +56,7 @@ ProcessImage *image_of(History *h, const PdMmap *mmap) {
         return NULL;
     }
     if (image->refs == 1)
-        history_image_retain(h, image);
+        image_retain(h, image);
     return image;
 }
 
@@ -86,67 +87,98 @@ static bool history_image_can_be_read(const ProcessImage *image) {
 }
 
 void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end) {
+    if (image->tries < TRIES_MAX && h->identify != HISTORY_MARKS && !image_is_data(image) &&
+        !image_has_id(image) && history_image_can_be_read(image))
+        image_ask(h, image, pid, start, end);
+}
+
+void image_ask(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end) {
+    /* Half of the queue is left to files without a build id. */
+    uint64_t limit = image->found_id_size > 0 ? WANTED_MAX / 2 : WANTED_MAX;
     Wanted *slot;
 
-    if (image->asked || image->tries >= TRIES_MAX || h->identify == HISTORY_MARKS ||
-        image_is_data(image) || image_has_id(image) || !history_image_can_be_read(image))
+    if (image->asked)
         return;
     if (!h->wanted)
         h->wanted = budget_alloc(&h->strings.budget, WANTED_MAX * sizeof(*h->wanted));
     /* The queue is full of unanswered lookups: the image is queued again when a recording names
      * it. */
-    if (!h->wanted || h->wanted_end - h->wanted_first >= WANTED_MAX)
+    if (!h->wanted || h->wanted_end - h->wanted_first >= limit)
         return;
     slot = &h->wanted[h->wanted_end % WANTED_MAX];
     *slot = (Wanted){.image = image_ref(image),
                      .serial = h->wanted_end++,
                      .pid = pid,
                      .start = start,
-                     .end = end};
+                     .end = end,
+                     .checks = image->found_id_size > 0};
     image->asked = true;
 }
 
-int history_next_wanted(History *h, HistoryWanted *ret) {
-    const ProcessImage *image;
-    const Wanted *slot;
+void wanted_describe(const Wanted *slot, HistoryWanted *ret) {
+    const ProcessImage *image = slot->image;
+    const ImageCheck *check = image->check;
 
-    if (h->wanted_next == h->wanted_end)
-        return 0;
-    slot = &h->wanted[h->wanted_next++ % WANTED_MAX];
-    image = slot->image;
     ret->image = slot->serial;
-    ret->pid = slot->pid;
-    ret->start = slot->start;
-    ret->end = slot->end;
+    ret->checks = slot->checks;
+    ret->version = image->version;
+    ret->pid = check ? check->pid : slot->pid;
+    ret->start = check ? check->start : slot->start;
+    ret->end = check ? check->end : slot->end;
     ret->major = image->major;
     ret->minor = image->minor;
     ret->inode = image->inode;
     ret->generation = image->generation;
     memcpy(ret->path, image->path->text, image->path->size);
     ret->path[image->path->size] = 0;
+}
+
+int history_next_wanted(History *h, HistoryWanted *ret) {
+    Wanted *slot;
+
+    if (h->wanted_next == h->wanted_end)
+        return 0;
+    slot = &h->wanted[h->wanted_next++ % WANTED_MAX];
+    slot->image->is_running = true;
+    slot->asked_ns = h->sweep_ns;
+    wanted_describe(slot, ret);
     return 1;
 }
 
 void history_put_back_wanted(History *h) {
     assert(h->wanted_next > h->wanted_first);
     h->wanted_next--;
+    h->wanted[h->wanted_next % WANTED_MAX].image->is_running = false;
 }
 
-void image_wait(History *h, ProcessImage *image) {
+Wanted *wanted_find(const History *h, uint64_t number) {
+    Wanted *slot = h->wanted && number < h->wanted_next ? &h->wanted[number % WANTED_MAX] : NULL;
+
+    return slot && slot->image && slot->serial == number ? slot : NULL;
+}
+
+void wanted_end(History *h, Wanted *slot) {
+    slot->image = images_put(&h->strings, slot->image);
+    while (h->wanted_first < h->wanted_next && !h->wanted[h->wanted_first % WANTED_MAX].image)
+        h->wanted_first++;
+}
+
+void image_wait(History *h, ProcessImage *image, uint64_t hold_ns) {
+    if (image->waits)
+        image->hold_ns = MIN(image->hold_ns, hold_ns);
     if (image->waits || !image->asked || image->is_late)
         return;
     if (!h->waiting)
         h->waiting = budget_alloc(&h->strings.budget, WAITING_MAX * sizeof(*h->waiting));
     if (!h->waiting || h->n_waiting == WAITING_MAX)
         return;
-    h->waiting[h->n_waiting++] = (Waiting){.image = image_ref(image),
-                                           .floor_ns = h->floor_ns,
-                                           .since_ns = h->sweep_ns,
-                                           .due_ns = h->sweep_ns + WAIT_NS};
+    h->waiting[h->n_waiting++] = (Waiting){
+        .image = image_ref(image), .since_ns = h->sweep_ns, .due_ns = h->sweep_ns + WAIT_NS};
+    image->hold_ns = hold_ns;
     image->waits = true;
 }
 
-static void history_image_set_due(History *h, ProcessImage *image) {
+void image_set_due(History *h, ProcessImage *image) {
     if (image->is_due || image->owed == 0)
         return;
     image->is_due = true;
@@ -154,7 +186,7 @@ static void history_image_set_due(History *h, ProcessImage *image) {
     h->first_due = image_ref(image);
 }
 
-static void history_image_count_unidentified(History *h, ProcessImage *image, bool unidentified) {
+void image_count_unidentified(History *h, ProcessImage *image, bool unidentified) {
     if (image->counted == unidentified)
         return;
     image->counted = unidentified;
@@ -162,29 +194,29 @@ static void history_image_count_unidentified(History *h, ProcessImage *image, bo
 }
 
 void image_found(History *h, ProcessImage *image, Bytes build_id) {
-    image->asked = image->is_late = false;
+    image->asked = image->is_running = image->is_late = false;
     if (build_id.size == 0 || build_id.size > sizeof(image->found_id)) {
         image->tries++;
-        history_image_count_unidentified(h, image, path_is_file(name_bytes(image->path)));
+        image_count_unidentified(h, image, path_is_file(name_bytes(image->path)));
     } else {
         image->found_id_size = (uint8_t)build_id.size;
         memcpy(image->found_id, build_id.data, build_id.size);
-        history_image_count_unidentified(h, image, false);
+        image->sure_ns = h->sweep_ns;
+        image_count_unidentified(h, image, false);
     }
     if (image_has_id(image))
-        history_image_set_due(h, image);
+        image_set_due(h, image);
     image->waits = false;
 }
 
-void history_set_build_id(History *h, uint64_t image, Bytes build_id) {
-    Wanted *slot = h->wanted && image < h->wanted_next ? &h->wanted[image % WANTED_MAX] : NULL;
+void history_set_build_id(History *h, uint64_t number, Bytes build_id, uint64_t version) {
+    Wanted *slot = wanted_find(h, number);
 
-    if (!slot || !slot->image || slot->serial != image)
+    if (!slot || slot->checks)
         return;
+    slot->image->version = version;
     image_found(h, slot->image, build_id);
-    slot->image = images_put(&h->strings, slot->image);
-    while (h->wanted_first < h->wanted_next && !h->wanted[h->wanted_first % WANTED_MAX].image)
-        h->wanted_first++;
+    wanted_end(h, slot);
 }
 
 void images_forget(History *h) {

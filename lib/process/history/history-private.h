@@ -3,6 +3,8 @@
 
 /* What the files of the History and of the Emission share. */
 
+#include <sys/queue.h>
+
 #include "process/history/history.h"
 
 typedef struct Process Process;
@@ -122,13 +124,27 @@ typedef struct Wanted {
     ProcessImage *image; /* NULL: done */
     uint64_t serial;
     uint64_t start, end;
+    uint64_t asked_ns; /* start of the last sweep before it was returned */
     uint32_t pid;
+    bool checks; /* the build id is known */
 } Wanted;
+
+/* A file with a known build id that was mapped anew; see history-check.c. */
+typedef struct ImageCheck {
+    LIST_ENTRY(ImageCheck) in_checks;
+    ProcessImage *image;
+    EmissionSet shown; /* recordings that named it with the known build id */
+    /* The first mapping that the check covers that runs or comes next, and the start of the sweep
+     * in which it arrived; the same of mappings that came after a running check began. 0: none. */
+    uint64_t first_ns, since_ns;
+    uint64_t later_ns, later_since_ns;
+    uint64_t start, end; /* of the last mapping */
+    uint32_t pid;
+} ImageCheck;
 
 /* An image whose build id recordings wait for. */
 typedef struct Waiting {
     ProcessImage *image;
-    uint64_t floor_ns; /* the floor when the wait began; it stays there */
     uint64_t since_ns; /* start of the sweep in which that happened */
     uint64_t due_ns;   /* when the wait ends */
 } Waiting;
@@ -185,6 +201,11 @@ struct History {
     Waiting *waiting; /* WAITING_MAX entries */
     size_t n_waiting;
     ProcessImage *first_due;
+    LIST_HEAD(, ImageCheck) checks;
+    size_t n_checks;
+    /* The first mapping that the next settle corrects, and the start of the sweep in which it
+     * arrived; UINT64_MAX: none. */
+    uint64_t correct_ns, correct_since_ns;
     uint64_t sweep_ns; /* start of the sweep that is being settled */
     uint64_t n_marked; /* mappings from another recording that have no build id */
     uint64_t unidentified;
@@ -282,6 +303,17 @@ void spaces_release(History *h);
 /* In history-image.c: */
 ProcessImage *image_of(History *h, const PdMmap *mmap);
 void image_want(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
+/* Asks for its build id, or whether that is still the one of the file. */
+void image_ask(History *h, ProcessImage *image, uint32_t pid, uint64_t start, uint64_t end);
+/* The request with this number that has no answer yet; NULL: there is none. */
+Wanted *wanted_find(const History *h, uint64_t number);
+void wanted_end(History *h, Wanted *slot);
+void wanted_describe(const Wanted *slot, HistoryWanted *ret);
+/* Keeps the image for a while even if nothing maps it. */
+void image_retain(History *h, ProcessImage *image);
+/* Recordings that owe the image write it in this settle. */
+void image_set_due(History *h, ProcessImage *image);
+void image_count_unidentified(History *h, ProcessImage *image, bool unidentified);
 void images_forget(History *h);
 bool image_has_id(const ProcessImage *image);
 /* Whether perf would look for symbols in the file at this path. */
@@ -289,8 +321,24 @@ bool path_is_file(Bytes path);
 /* Whether a data mapping is worth its memory. */
 bool mmap_is_needed(const History *h, const PdMmap *mmap);
 void image_found(History *h, ProcessImage *image, Bytes build_id);
-/* Holds the floor until the build id of the image is known, at most for a while. */
-void image_wait(History *h, ProcessImage *image);
+/* Holds the floor there until the build id of the image is known, at most for a while. */
+void image_wait(History *h, ProcessImage *image, uint64_t hold_ns);
+
+/* In history-check.c: */
+/* A process maps the file now. */
+void check_mapped(History *h, Entry *e, const PdMmap *mmap);
+/* Ends checks that took too long. */
+void checks_settle(History *h, uint64_t start_ns);
+/* All corrections were written. */
+void checks_corrected(History *h);
+/* The floor must stay at or below this time. */
+uint64_t checks_floor(const History *h);
+uint64_t checks_since(const History *h);
+uint64_t checks_until(const History *h);
+/* Whether the recording named a file that is not checked yet. */
+bool checks_wait(const History *h, EmissionSet slot);
+void checks_let_go(History *h, EmissionSet slot);
+void checks_done(History *h);
 
 /* In history-identity.c: */
 /* Ends waits that took too long and makes recordings write what they owe. */
@@ -315,6 +363,8 @@ void emission_write_mapping(Emission *e, const PdTrailer *trailer, const Process
 void emission_kernel_record(Emission *e, Bytes record, uint64_t stamp);
 /* The image that has the build id of the file; NULL: the recording does not need the mapping. */
 ProcessImage *emission_code_of(const Emission *e, ProcessImage *image);
+/* Remembers that the recording names the image without a build id; false: no memory. */
+bool emission_owe(Emission *e, ProcessImage *image);
 void emission_forget_owed(Emission *e);
 
 /* In emission-late.c: */
@@ -335,6 +385,12 @@ static inline uint64_t history_stamp(const History *h) {
 static inline void history_heard(History *h, uint64_t time) {
     if (time > 0 && (h->first_ns == 0 || time < h->first_ns))
         h->first_ns = time;
+}
+
+/* The recording names the image with its known build id. */
+static inline void check_shown(const Emission *e, ProcessImage *image) {
+    if (image->check)
+        image->check->shown |= e->slot;
 }
 
 static inline Bytes entry_record(const Entry *e) {

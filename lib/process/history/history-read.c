@@ -21,6 +21,7 @@ int history_new(const ProcessLimits *limits, History **ret) {
         return -ENOMEM;
     h->strings.budget.limit_bytes =
         limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
+    checks_corrected(h);
     *ret = h;
     return 0;
 }
@@ -44,6 +45,7 @@ History *history_free(History *h) {
     kernel_done(h);
     cgroups_done(h);
     identity_done(h);
+    checks_done(h);
     images_forget(h);
     images_done(&h->strings);
     names_done(&h->strings.names, &h->strings.budget);

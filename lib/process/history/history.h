@@ -104,10 +104,12 @@ int history_next_unknown(History *history, uint32_t *ret_pid);
 int history_install_kernel(History *history, Bytes records);
 /* The path of a cgroup by id, from a walk of cgroup2; CGROUP records need no call. */
 int history_install_cgroup(History *history, uint64_t id, Bytes path);
-/* Returns an image whose build id nobody has looked up yet, each once, with a process that maps it:
- * 1, or 0 when there is none (now). */
+/* Returns an image whose build id nobody has looked up yet, or that was mapped anew since then,
+ * with a process that maps it: 1, or 0 when there is none (now). */
 typedef struct HistoryWanted {
-    uint64_t image; /* identifies it in history_set_build_id() */
+    uint64_t image; /* identifies it in history_set_build_id() or history_set_checked() */
+    bool checks;    /* the build id is known: is the content still that version? */
+    uint64_t version;
     uint32_t pid;
     uint64_t start, end;
     char path[PROCESS_NAME_MAX + 1];
@@ -119,8 +121,20 @@ int history_next_wanted(History *history, HistoryWanted *ret);
  * again. */
 void history_put_back_wanted(History *history);
 /* From now on every MMAP2 of that image is written with the build id (MISC_MMAP_BUILD_ID). Empty:
- * it has none, or it could not be read. Ignored if the image is gone. */
-void history_set_build_id(History *history, uint64_t image, Bytes build_id);
+ * it has none, or it could not be read. Ignored if the image is gone. `version`: any number that
+ * another content of the file does not have. */
+void history_set_build_id(History *history, uint64_t image, Bytes build_id, uint64_t version);
+typedef enum HistoryVerdict {
+    HISTORY_SAME,     /* it has had the same content since its build id was read */
+    HISTORY_CHANGED,  /* it was written to, the last time at changed_ns */
+    HISTORY_UNPROVEN, /* it could not be looked at */
+} HistoryVerdict;
+/* The answer to a HistoryWanted that checks. True: the file has changed; *ret_changed says which.
+ */
+bool history_set_checked(History *history, uint64_t image, HistoryVerdict verdict,
+                         uint64_t changed_ns, HistoryWanted *ret_changed);
+/* Whether answers came that the next history_settle() writes, and no recording waits for more. */
+bool history_has_answers(const History *history);
 
 /* The build id of the [vdso] code of 64-bit processes: it is in no file, so it cannot be looked up.
  * Call it before anything is fed. */
@@ -138,11 +152,11 @@ typedef enum HistoryIdentify {
     HISTORY_ASKS,
 } HistoryIdentify;
 void history_set_identify(History *history, HistoryIdentify identify);
-/* When the longest wait for a lookup ends; 0: no recording waits. The next history_settle() writes
- * what was found. */
+/* When the longest wait for a lookup or a check ends; 0: nothing waits. The next history_settle()
+ * writes what was found. */
 uint64_t history_waits_until(const History *history);
-/* start_ns of the sweep in which the oldest mapping arrived that still waits for its build id;
- * UINT64_MAX: there is none. */
+/* start_ns of the sweep in which the oldest mapping arrived that still waits for its build id, or
+ * for a check of it; UINT64_MAX: there is none. */
 uint64_t history_waits_since(const History *history);
 /*
  * Another recording of the same moment has the build id of `mmap`. True: the mapping was known

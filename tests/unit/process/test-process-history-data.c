@@ -94,7 +94,7 @@ TEST(a_data_mapping_waits_for_the_build_id_of_its_code_and_gets_it) {
     (void)said(&f);
     CHECK_EQ(history_next_wanted(f.history, &wanted), 1);
     CHECK_STREQ(wanted.path, "/lib/a");
-    history_set_build_id(f.history, wanted.image, (Bytes){.data = ID_A, .size = sizeof(ID_A)});
+    history_set_build_id(f.history, wanted.image, (Bytes){.data = ID_A, .size = sizeof(ID_A)}, 1);
     CHECK_EQ(history_next_wanted(f.history, &wanted), 0);
     sweep(&f, 400);
     CHECK_STREQ(said(&f), "210 data: maps 10 5000 /lib/a id abcd\n"

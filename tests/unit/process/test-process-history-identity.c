@@ -26,7 +26,7 @@ static void answer(Fixture *f, const char *path, bool found) {
     CHECK_EQ(history_next_wanted(f->history, &wanted), 1);
     CHECK_STREQ(wanted.path, path);
     history_set_build_id(f->history, wanted.image,
-                         found ? (Bytes){.data = ID_A, .size = sizeof(ID_A)} : (Bytes){});
+                         found ? (Bytes){.data = ID_A, .size = sizeof(ID_A)} : (Bytes){}, 1);
 }
 
 TEST(a_mapping_is_written_at_once_and_again_with_its_build_id_and_its_time) {
@@ -224,7 +224,7 @@ TEST(requests_beyond_the_limit_are_sent_when_others_are_answered) {
     CHECK_EQ(n, 1024U);
     /* None is forgotten while its answer is to come. */
     for (uint64_t i = 0; i < n; i++)
-        history_set_build_id(f.history, first + i, (Bytes){.data = ID_A, .size = sizeof(ID_A)});
+        history_set_build_id(f.history, first + i, (Bytes){.data = ID_A, .size = sizeof(ID_A)}, 1);
     (void)needs(&f, 10, 10, 3 * SECOND + 1);
     for (n = 0; history_next_wanted(f.history, &wanted) > 0; n++)
         ;

@@ -286,8 +286,8 @@ TEST(a_build_id_is_requested_once_and_written_from_then_on) {
     CHECK_EQ(wanted.pid, 10);
     CHECK_EQ(wanted.inode, 7);
     CHECK_EQ(history_next_wanted(f.history, &wanted), 0);
-    history_set_build_id(f.history, wanted.image, (Bytes){.data = id, .size = sizeof(id)});
-    history_set_build_id(f.history, wanted.image + 1, (Bytes){.data = id, .size = sizeof(id)});
+    history_set_build_id(f.history, wanted.image, (Bytes){.data = id, .size = sizeof(id)}, 1);
+    history_set_build_id(f.history, wanted.image + 1, (Bytes){.data = id, .size = sizeof(id)}, 1);
     CHECK_STREQ(needs(&f, 10, 10, 150), "100 fork 10/10 of 1/1 anew\n"
                                         "100 comm 10/10 sh\n"
                                         "100 maps 10 1000 /bin/sh id abcd\n");
@@ -298,7 +298,7 @@ TEST(a_build_id_is_requested_once_and_written_from_then_on) {
                           "211 maps 10 b000 //anon\n");
     CHECK_EQ(history_next_wanted(f.history, &wanted), 1);
     CHECK_STREQ(wanted.path, "/lib/z.so");
-    history_set_build_id(f.history, wanted.image, (Bytes){.data = id, .size = sizeof(id)});
+    history_set_build_id(f.history, wanted.image, (Bytes){.data = id, .size = sizeof(id)}, 1);
     maps(&f, 310, 10, 0xc000, "/lib/z.so");
     (void)history_settle(f.history, 400);
     CHECK_STREQ(said(&f), "310 maps 10 c000 /lib/z.so id abcd\n");

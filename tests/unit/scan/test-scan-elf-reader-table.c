@@ -14,6 +14,7 @@
 
 static TableCache *tables;
 static unsigned n_asked;
+static uint64_t content;
 
 static int note_asked(void *userdata _unused_, const MappedImage *image _unused_) {
     n_asked++;
@@ -151,7 +152,7 @@ TEST(a_file_that_crashed_the_helper_is_not_read_again_until_it_changes) {
     CHECK_EQ(make_table(&image, 600 * NS_PER_SECOND, &answer), TABLE_REFUSED);
     CHECK_EQ(atomic_load(&keeper.n_elf), n_elf);
     /* Its build id is another matter. */
-    CHECK_OK(elf_reader_build_id(reader, &image, &id));
+    CHECK_OK(elf_reader_build_id(reader, &image, &id, &content));
     CHECK_OK(chmod(program, 0711));
     CHECK_EQ(make_table(&image, 1200 * NS_PER_SECOND, &answer), TABLE_READY);
     end_process(pid);
@@ -234,13 +235,13 @@ TEST(a_file_that_changes_while_it_is_read_is_read_again) {
     CHECK_EQ(make_table(&image, 1, &answer), TABLE_PENDING);
     CHECK_EQ(answer.result, -EAGAIN);
     write_in_place(FIRST);
-    CHECK_EQ(elf_reader_build_id(reader, &image, &id), -EAGAIN);
+    CHECK_EQ(elf_reader_build_id(reader, &image, &id, &content), -EAGAIN);
     keeper.elf = NULL;
     CHECK(keeper.elf_pid > 0 && kill(keeper.elf_pid, SIGKILL) == 0);
-    CHECK_EQ(elf_reader_build_id(reader, &image, &id), -EAGAIN);
+    CHECK_EQ(elf_reader_build_id(reader, &image, &id, &content), -EAGAIN);
     wait_until_ready();
     CHECK_EQ(make_table(&image, 600 * NS_PER_SECOND, &answer), TABLE_READY);
-    CHECK_OK(elf_reader_build_id(reader, &image, &id));
+    CHECK_OK(elf_reader_build_id(reader, &image, &id, &content));
     CHECK_STREQ(hex(&id), readelf(SECOND));
     (void)munmap(code, 4096);
     end_tables();

@@ -84,7 +84,7 @@ static int on_cgroups_done(void *userdata, uint64_t begin_ns) {
     return 0;
 }
 
-static int on_build_id(void *userdata, uint64_t image, Bytes build_id) {
+static int on_build_id(void *userdata, uint64_t image, Bytes build_id, uint64_t version _unused_) {
     Told *t = userdata;
 
     t->build_ids++;

@@ -236,6 +236,25 @@ TEST(a_file_that_may_not_be_opened_is_refused_at_once_and_tried_again) {
     end();
 }
 
+TEST(a_file_that_was_overwritten_has_no_table_until_it_is_read_again) {
+    MappedImage image = image_of(1), other = image_of(2);
+    const UnwindTable *table;
+
+    begin(MINUTE_NS);
+    CHECK_OK(want(1, SECOND_NS));
+    answer(1, 0, false, table_of(10, 0), SECOND_NS);
+    CHECK_OK(want(1, 2 * SECOND_NS));
+    CHECK_EQ(n_asked, 1U);
+    table_cache_doubt(cache, &other);
+    table_cache_doubt(cache, &image);
+    CHECK_EQ(table_cache_find(cache, &image, &table), TABLE_PENDING);
+    CHECK_OK(want(1, 3 * SECOND_NS));
+    CHECK_EQ(n_asked, 2U);
+    answer(1, 0, false, table_of(11, 0), 3 * SECOND_NS);
+    CHECK_EQ(table_cache_find(cache, &image, &table), TABLE_READY);
+    end();
+}
+
 TEST(a_table_stays_if_its_file_cannot_be_checked_again) {
     begin(1 << 20);
     add(7, 10, 4096);
