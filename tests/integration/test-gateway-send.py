@@ -22,6 +22,7 @@ from daemon import Daemon, session  # noqa: E402
 from engine import Engine, intervals, once, repeated_requests  # noqa: E402
 from gateway import Sender, send  # noqa: E402
 from profctl import profctl  # noqa: E402
+from recording import plain  # noqa: E402
 from scene import Scene  # noqa: E402
 from workload import LONG, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -80,10 +81,9 @@ def by_engine(profiles):
 
 
 def per_comm(counts):
-    """Names with other bytes, as tests beside this one have, are written in other ways by perf and to an engine."""
     found = collections.Counter()
     for (comm, _), count in counts.items():
-        found[comm if re.fullmatch(r"[ -~]+", comm) and "\\" not in comm else "other"] += count
+        found[plain(comm)] += count
     return found
 
 
