@@ -82,8 +82,10 @@ static void crash(int socket) {
     uint8_t bytes[sizeof(ElfRequest)];
     int fd = -1;
 
-    if (message_receive(socket, bytes, sizeof(bytes), &fd) >= 0)
-        (void)raise(SIGSEGV);
+    if (message_receive(socket, bytes, sizeof(bytes), &fd) < 0)
+        return;
+    (void)signal(SIGSEGV, SIG_DFL);
+    (void)raise(SIGSEGV);
 }
 
 TEST(a_map_over_which_the_helper_ended_is_read_again) {
