@@ -34,7 +34,7 @@ typedef struct ScanReader {
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
-    /* Of build ids and tables; of symbols and code maps; of checks. */
+    /* These debts are of build ids and tables, of symbols and code maps, and of checks. */
     ScanDebt debt, kept_debt, check_debt;
     uint64_t cpu_noted_ns;
     bool is_partial; /* some processes could not be read or seen */

@@ -23,7 +23,7 @@ typedef struct ScannerListing {
     size_t n;
 } ScannerListing;
 
-/* What history_set_checked() needs to know. */
+/* This is passed on to history_set_checked(). */
 typedef struct ScannerCheck {
     uint64_t image;
     HistoryVerdict verdict;

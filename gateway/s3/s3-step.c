@@ -43,7 +43,7 @@ static void s3_run_on_uploaded(void *userdata, const S3UploadResult *result) {
     } else if (result->verdict == S3_REFUSED) {
         s3_run_refuse(self, result->sentence, result->status);
     } else {
-        /* What a store says of this object need not be true for the others. */
+        /* The store may accept the other objects. */
         if (result->status > 0)
             s3_run_skip(self);
         s3_item_done(&self->item);

@@ -25,7 +25,7 @@ static inline struct timespec clock_timespec(uint64_t ns) {
                              .tv_nsec = (long)(ns % NS_PER_SECOND)};
 }
 
-/* What the wall clock shows is this much more than CLOCK_BOOTTIME. */
+/* Returns by how much the wall clock is ahead of CLOCK_BOOTTIME. */
 static inline uint64_t clock_booted_ns(void) {
     return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 }

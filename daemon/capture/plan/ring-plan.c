@@ -44,7 +44,7 @@ static uint64_t ring_plan_rate_on(const Plan *plan, unsigned cpu) {
     return rate;
 }
 
-/* What the busiest CPU writes in a second; 0: not known. */
+/* Returns how much the busiest CPU writes in a second; 0: it is not known. */
 static uint64_t ring_plan_rate(const Plan *plan, const CpuList *cpus) {
     uint64_t most = 0;
 

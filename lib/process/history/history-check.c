@@ -84,7 +84,7 @@ static uint64_t history_check_move_until(History *h, ProcessImage *image, Proces
     return last_ns;
 }
 
-/* What was mapped up to then has no build id, for all that is known. */
+/* Mappings up to then get an image without a build id, because nothing proves theirs. */
 static void history_check_set_apart(History *h, ProcessImage *image, uint64_t until_ns) {
     ImageCheck *check = image->check;
     uint64_t last_ns;
@@ -108,7 +108,7 @@ static void history_check_ask(History *h, const ImageCheck *check) {
     image_ask(h, check->image, check->pid, check->start, check->end);
 }
 
-/* What was mapped up to then needs no check any more. */
+/* Ends the check of all mappings up to then, and asks again if there are later ones. */
 static void history_check_advance(History *h, ProcessImage *image, uint64_t until_ns) {
     ImageCheck *check = image->check;
 
@@ -194,7 +194,7 @@ void check_mapped(History *h, Entry *e, const PdMmap *mmap) {
         return;
     check = history_check_of(h, image);
     if (!check) {
-        /* Nothing will show which content it is. */
+        /* No check will show which content was mapped. */
         h->dropped++;
         e->image = images_put(&h->strings, image);
         return;
