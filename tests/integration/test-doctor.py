@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
@@ -349,8 +350,15 @@ def the_busiest_programs_are_named_and_the_others_counted():
     check("\x1b" not in text, repr(text))
 
 
-def sleeping(*words):
-    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def waiting(*words):
+    """A program that waits for its standard input. Right after exec() its command line is still empty, and it stays so
+    while its file is read from a cold disk."""
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
+        check(time.monotonic() < deadline, f"{words} has no command line")
+        time.sleep(0.01)
+    return child
 
 
 @test
@@ -360,13 +368,12 @@ def real_programs_are_seen_and_without_root_it_says_what_was_not():
     with tempfile.TemporaryDirectory() as folder:
         make_root(folder, {})
         os.chmod(folder, 0o755)
-        # Each waits for its standard input.
         script = os.path.join(folder, "python3.12")
         shutil.copy("/bin/cat", script)
-        started = [sleeping(sys.executable, "-c", "input()"), sleeping(script)]
+        started = [waiting(sys.executable, "-c", "input()"), waiting(script)]
         node = shutil.which("node")
         if node:
-            started.append(sleeping(node, "-e", "process.stdin.resume()"))
+            started.append(waiting(node, "-e", "process.stdin.resume()"))
         try:
             for child in started:
                 os.symlink(f"/proc/{child.pid}", f"{folder}/proc/{child.pid}")
