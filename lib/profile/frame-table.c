@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "util/hash-index.h"
+#include "util/macro.h"
 
 /*
  * Two arrays with an index each. Names of mappings are copied, because recordings end before their
@@ -104,6 +105,9 @@ int frame_table_add_mapping(FrameTable *table, const FrameMapping *mapping, uint
     assert(mapping->build_id_size <= FRAME_BUILD_ID_MAX);
     for (size_t probe = 0; (number = hash_index_next(&table->by_mapping, key, &probe)) > 0;)
         if (frame_table_same_mapping(&table->mappings[number - 1], mapping)) {
+            uint64_t *first_ns = &table->mappings[number - 1].sampled_ns;
+
+            *first_ns = MIN(*first_ns, mapping->sampled_ns);
             *ret = number - 1;
             return 0;
         }

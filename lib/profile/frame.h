@@ -39,6 +39,8 @@ typedef struct FrameMapping {
     /* KERNEL: the address of _text when it was recorded; MODULE and BPF: where the code began; 0:
      * not known. Other kinds have 0. */
     uint64_t start;
+    /* Wall-clock time of the first sample in it; 0: not known. Not part of its identity. */
+    uint64_t sampled_ns;
 } FrameMapping;
 
 typedef struct Frame {

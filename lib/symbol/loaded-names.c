@@ -12,8 +12,9 @@
 #include "symbol/table/kept-table.h"
 
 /*
- * Mappings are looked up once until the resolver forgets them, found or not. A table of a file has
- * the addresses of its ELF headers; that of a kernel counts from _text.
+ * Mappings are looked up once until the resolver forgets them, found or not; those of files without
+ * a build id again in each profile if they may have changed. A table of a file has the addresses of
+ * its ELF headers; that of a kernel counts from _text.
  */
 
 static bool loaded_names_same(const FrameMapping *a, const FrameMapping *b) {
@@ -94,6 +95,7 @@ static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
                                           : FRAME_NO_FILE;
     if (!found.code)
         return 0;
+    loaded->file = found.code_identity;
     if (resolver->options.inlined)
         loaded_names_open_lines(resolver, &found, loaded);
     name = loaded_names_key(&found, &id, &key);
@@ -184,6 +186,34 @@ static uint8_t *loaded_names_copy(Bytes path) {
     return copy;
 }
 
+/* Whether the table still holds for samples of another time. A file without a build id may have
+ * been overwritten in place since it was read. While its path leads to another file or to none,
+ * nothing is known to have changed. */
+static bool loaded_names_hold(const SymbolResolver *resolver, const LoadedNames *loaded,
+                              const FrameMapping *mapping) {
+    _cleanup_(elf_file_freep) ElfFile *file = NULL;
+    FileIdentity now;
+    int r;
+
+    if (mapping->kind != FRAME_USER || mapping->build_id_size > 0)
+        return true;
+    if (!loaded->has_table)
+        return false;
+    r = find_look(&resolver->find, mapping, &now);
+    if (r < 0 || now.device != loaded->file.device || now.inode != loaded->file.inode)
+        return true;
+    return memcmp(&now, &loaded->file, sizeof(now)) == 0 &&
+           find_mapped(&resolver->find, mapping, &file, &now) == 0;
+}
+
+/* The row is looked for again. */
+static void loaded_names_forget(LoadedNames *loaded) {
+    stored_table_done(&loaded->table);
+    closep(&loaded->lines);
+    closep(&loaded->lines_alternate);
+    loaded->is_done = loaded->has_table = false;
+}
+
 LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapping) {
     uint64_t key = loaded_names_hash(mapping);
     LoadedNames *row;
@@ -193,6 +223,9 @@ LoadedNames *loaded_names_get(SymbolResolver *resolver, const FrameMapping *mapp
     for (size_t probe = 0; (number = hash_index_next(&resolver->by_mapping, key, &probe)) > 0;)
         if (loaded_names_same(&resolver->loaded[number - 1].mapping, mapping)) {
             row = &resolver->loaded[number - 1];
+            if (row->used != resolver->namings && !loaded_names_hold(resolver, row, mapping))
+                loaded_names_forget(row);
+            row->mapping.sampled_ns = mapping->sampled_ns;
             row->used = resolver->namings;
             return !row->is_done && loaded_names_load(resolver, row) < 0 ? NULL : row;
         }
@@ -217,15 +250,12 @@ void loaded_names_forget_generated(SymbolResolver *resolver) {
 
         if (loaded->mapping.kind != FRAME_JIT)
             continue;
-        stored_table_done(&loaded->table);
-        loaded->is_done = loaded->has_table = false;
+        loaded_names_forget(loaded);
     }
 }
 
 static void loaded_names_drop(LoadedNames *loaded) {
-    stored_table_done(&loaded->table);
-    closep(&loaded->lines);
-    closep(&loaded->lines_alternate);
+    loaded_names_forget(loaded);
     free((void *)loaded->mapping.path.data);
 }
 

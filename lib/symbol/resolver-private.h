@@ -16,6 +16,7 @@ typedef struct LoadedNames {
     bool is_done;         /* it was looked for */
     bool has_table;
     StoredTable table;
+    FileIdentity file;          /* of the mapped file; all zero: its code was found elsewhere */
     uint64_t used;              /* by which of the namings, last */
     int lines, lines_alternate; /* descriptors of files with the lines of the source; -1: none */
 } LoadedNames;

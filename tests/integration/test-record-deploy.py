@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, children, session, status_of  # noqa: E402
 from naming import BARE, MARK, NEW, OLD, build_id, check_ran, check_unnamed, deploy, listed, start, symbols  # noqa: E402
-from profctl import profctl  # noqa: E402
+from profctl import as_json, profctl  # noqa: E402
 from varlink import Varlink  # noqa: E402
 from workload import need_root, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
@@ -83,18 +83,22 @@ def two_builds_of_one_path_keep_their_names_in_one_recording():
                 check_ran(recorded, process.pid, path, build, f"deploy_{name}_work")
 
 
+def copy_in_place(build, path):
+    """As cp and scp do: returns the inode, which stays."""
+    with open(build, "rb") as new, open(path, "r+b" if os.path.exists(path) else "wb") as file:
+        file.write(new.read())
+        file.truncate()
+    os.chmod(path, 0o755)
+    return os.stat(path).st_ino
+
+
 @test
 def a_file_that_is_overwritten_in_place_is_named_by_the_build_that_ran():
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         path, pids = os.path.join(folder, "served"), []
         for build in (OLD, NEW, BARE):
-            # As cp and scp do: the inode stays.
-            with open(build, "rb") as new, open(path, "wb" if pids == [] else "r+b") as file:
-                file.write(new.read())
-                file.truncate()
-            os.chmod(path, 0o755)
-            inode = os.stat(path).st_ino
+            inode = copy_in_place(build, path)
             process = start(path, 700)
             process.wait()
             pids.append(process.pid)
@@ -183,6 +187,36 @@ def a_file_without_a_build_id_is_not_named_by_the_file_at_its_path():
             check_unidentified(recorded, process.pid, path)
             deploy(NEW, path)
             check_unidentified(recorded, process.pid, path)
+
+
+def reported(recorded, path):
+    """The functions of the file, as profctl names them."""
+    done = profctl("report", recorded, "--by", "dso,symbol", "--json")
+    rows = as_json(done, "report", done.returncode)["rows"]
+    return {row["symbol"] for row in rows if row["dso"] == os.path.basename(path) + MARK}
+
+
+@test
+def a_view_names_a_file_without_a_build_id_only_if_it_was_not_overwritten_since():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        path, renamed, taken = os.path.join(folder, "served"), os.path.join(folder, "renamed"), []
+        subprocess.run(["objcopy", "--redefine-sym", "deploy_bare_work=deploy_renamed_work", BARE, renamed], check=True)
+        for build in (BARE, renamed):
+            inode = copy_in_place(build, path)
+            start(path, 700).wait()
+            taken.append(snapshot(daemon)["path"])
+            if build == BARE:
+                check("deploy_bare_work" in reported(taken[0], path), f"{reported(taken[0], path)}")
+        with Varlink(daemon.control()) as v:
+            since = int(os.stat(path).st_mtime * 1e6) + 10_000
+            taken.append(v.one("Snapshot", session="default", sinceUsec=since)["snapshot"]["path"])
+        equal(os.stat(path).st_ino, inode, "the inode of the file")
+        for recorded in taken[:2]:
+            named = reported(recorded, path)
+            check(named and not any("_work" in name for name in named), f"{recorded}: {named}")
+        check("deploy_renamed_work" in reported(taken[2], path), f"of the new file alone: {reported(taken[2], path)}")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
 def elf_helper(daemon):

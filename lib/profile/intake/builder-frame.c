@@ -113,6 +113,8 @@ static FrameMapping builder_frame_describe(const ProfileBuilder *builder, const 
                       .inode = image->inode,
                       .generation = image->generation};
 
+    if (builder->has_clock && space->time > 0)
+        m.sampled_ns = space->time + builder->time_shift + builder->real_offset;
     memcpy(m.build_id, image->build_id, sizeof(m.build_id));
     if (space->cpumode == PD_MISC_KERNEL)
         builder_frame_describe_kernel(space, image, &m);
@@ -192,7 +194,8 @@ FrameSpace builder_space(ProfileBuilder *builder, const PdSample *sample, unsign
     return (FrameSpace){.maps = maps,
                         .version = maps ? maps_version(maps) : 0,
                         .pid = sample->pid,
-                        .cpumode = cpumode};
+                        .cpumode = cpumode,
+                        .time = sample->time};
 }
 
 int builder_frame(ProfileBuilder *builder, const FrameSpace *space, uint64_t address,

@@ -86,6 +86,7 @@ typedef struct FrameSpace {
     uint64_t version;        /* of maps; 0: NULL */
     uint32_t pid;
     unsigned cpumode;
+    uint64_t time; /* of the sample */
 } FrameSpace;
 
 /* The last label, which most samples have again. */

@@ -78,6 +78,8 @@ static uint64_t find_time_ns(struct timespec t) {
  * at its paths, and file systems in layers have several devices. perf writes no generation for what
  * was mapped before it began, and some file systems have none; but no inode number is given to a
  * new file while its old one is mapped, so a file that has not changed since then is the same.
+ * A file that was written after the first sample in it was overwritten in place, perhaps between
+ * two samples, which leaves inode and generation as they are.
  */
 static int find_check_inode(const FindOptions *options, const FrameMapping *m, int fd) {
     int generation = 0;
@@ -89,6 +91,8 @@ static int find_check_inode(const FindOptions *options, const FrameMapping *m, i
     if (st.st_ino != m->inode ||
         (options->until_ns > 0 && find_time_ns(st.st_mtim) > options->until_ns))
         return -ESTALE;
+    if (m->sampled_ns > 0 && find_time_ns(st.st_mtim) > m->sampled_ns)
+        return -ENOENT;
     if (ioctl(fd, FS_IOC_GETVERSION, &generation) == 0 && (m->generation != 0 || generation == 0))
         return (uint32_t)generation == (uint32_t)m->generation ? 0 : -ESTALE;
     return find_time_ns(st.st_ctim) < options->unchanged_ns ? 0 : -ENOENT;
@@ -104,17 +108,29 @@ static bool find_path(const FindOptions *options, Bytes path, char *ret, size_t 
     return n > 0 && (size_t)n < size;
 }
 
+static int find_open(const FindOptions *options, const FrameMapping *m, int *ret_fd,
+                     FileIdentity *ret) {
+    char path[FIND_PATH_MAX];
+
+    if (!options->local_files || !find_path(options, m->path, path, sizeof(path)))
+        return -ENOENT;
+    return open_regular(path, ret_fd, ret);
+}
+
+int find_look(const FindOptions *options, const FrameMapping *mapping, FileIdentity *ret) {
+    _cleanup_close_ int fd = -1;
+
+    return find_open(options, mapping, &fd, ret);
+}
+
 int find_mapped(const FindOptions *options, const FrameMapping *m, ElfFile **ret,
                 FileIdentity *ret_identity) {
     _cleanup_(elf_file_freep) ElfFile *file = NULL;
     ElfBuildId wanted = find_id_of(m), id;
-    char path[FIND_PATH_MAX];
     FileIdentity identity;
     int fd, r;
 
-    if (!options->local_files || !find_path(options, m->path, path, sizeof(path)))
-        return -ENOENT;
-    r = open_regular(path, &fd, &identity);
+    r = find_open(options, m, &fd, &identity);
     if (r < 0)
         return r;
     r = wanted.size == 0 ? find_check_inode(options, m, fd) : 0;

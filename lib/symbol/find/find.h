@@ -46,6 +46,8 @@ int find_elf(const FindOptions *options, const FrameMapping *mapping, FoundElf *
 void found_elf_done(FoundElf *found);
 /* The descriptor of the found file with lines of its source, borrowed; -1: there is none. */
 int found_elf_lines(const FoundElf *found);
+/* Which file the path of the mapping leads to on this host, whether it is the mapped one or not. */
+int find_look(const FindOptions *options, const FrameMapping *mapping, FileIdentity *ret);
 /* Only the mapped file itself, with its code: 0, -ENOENT, -ESTALE if the file at the path is
  * another one, or why it cannot be opened. */
 int find_mapped(const FindOptions *options, const FrameMapping *mapping, ElfFile **ret,

@@ -132,6 +132,33 @@ TEST(file_without_a_build_id_is_known_by_its_inode) {
     CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "replaced");
 }
 
+static uint64_t written_ns_of(const char *file) {
+    char path[PATH_MAX];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", made_in(), file);
+    if (stat(path, &st) < 0)
+        abort();
+    return (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+TEST(file_without_a_build_id_that_was_written_after_a_sample_in_it_names_nothing) {
+    FrameMapping mapping;
+    uint64_t alpha;
+    FrameName name;
+
+    CHECK(compile_c("bare", "-Wl,--build-id=none"));
+    mapping = made_mapping("bare");
+    made_identify("bare", &mapping);
+    if (mapping.generation == 0)
+        TEST_SKIP("the file system has no generations");
+    alpha = made_offset("bare", "alpha");
+    mapping.sampled_ns = written_ns_of("bare");
+    CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "alpha");
+    mapping.sampled_ns--;
+    CHECK_STREQ(look_up_bare(&mapping, alpha, &local, &name), "no file");
+}
+
 /* Whether a file of unknown generation is named in a recording that began `began_s` and ended
  * `ended_s` from now, and was written at `written_s`; 0: not known when. */
 static const char *look_up_changed(const FrameMapping *mapping, uint64_t alpha, bool real_known,
@@ -485,6 +512,33 @@ static const char *name_by(SymbolResolver *resolver, const FrameMapping *mapping
         abort();
     snprintf(text, sizeof(text), "%s", made_name(&made, frame));
     return text;
+}
+
+TEST(file_without_a_build_id_is_read_again_after_it_was_overwritten_in_place) {
+    _cleanup_(symbol_resolver_freep) SymbolResolver *resolver = NULL;
+    FrameMapping mapping;
+
+    CHECK(compile_c("program", "-Wl,--build-id=none"));
+    CHECK(made_run(
+        "cp program bare && cp program other && objcopy --redefine-sym alpha=omega other"));
+    mapping = made_mapping("bare");
+    made_identify("bare", &mapping);
+    if (mapping.generation == 0)
+        TEST_SKIP("the file system has no generations");
+    CHECK_OK(symbol_resolver_new(&local, &resolver));
+    mapping.sampled_ns = written_ns_of("bare");
+    CHECK_STREQ(name_by(resolver, &mapping), "alpha");
+    CHECK(made_run("cat other >bare"));
+    CHECK(written_ns_of("bare") > mapping.sampled_ns);
+    CHECK(strstr(name_by(resolver, &mapping), "bare+0x"));
+    mapping.sampled_ns = written_ns_of("bare");
+    CHECK_STREQ(name_by(resolver, &mapping), "omega");
+    mapping.sampled_ns--;
+    CHECK(strstr(name_by(resolver, &mapping), "bare+0x"));
+    mapping.sampled_ns++;
+    CHECK_STREQ(name_by(resolver, &mapping), "omega");
+    CHECK(made_run("rm bare"));
+    CHECK_STREQ(name_by(resolver, &mapping), "omega");
 }
 
 TEST(mappings_that_were_used_longest_ago_are_forgotten_first) {
