@@ -174,7 +174,8 @@ bool log_rate_pass(LogRate *rate, uint64_t now_ns, uint64_t *ret_left_out) {
     bool passes;
 
     pthread_mutex_lock(&rate_lock);
-    if (rate->n == 0 || now_ns - rate->began_ns >= rate->interval_ns) {
+    /* Another thread may have looked at the clock later and come first. */
+    if (rate->n == 0 || now_ns >= rate->began_ns + rate->interval_ns) {
         rate->began_ns = now_ns;
         rate->n = 0;
     }

@@ -145,6 +145,16 @@ TEST(a_burst_is_logged_up_to_its_limit_and_the_rest_is_counted) {
     CHECK(!log_rate_pass(&rate, 107, &left_out));
 }
 
+TEST(a_thread_that_comes_late_with_its_time_begins_no_new_interval) {
+    LogRate rate = {.interval_ns = 100, .burst = 1};
+    uint64_t left_out;
+
+    CHECK(log_rate_pass(&rate, 50, &left_out));
+    CHECK(!log_rate_pass(&rate, 49, &left_out));
+    CHECK(!log_rate_pass(&rate, 149, &left_out));
+    CHECK(log_rate_pass(&rate, 150, &left_out));
+}
+
 TEST(a_rate_limited_line_has_the_number_of_dropped_lines) {
     LogRate rate = {.interval_ns = 0, .burst = 1, .n = 1, .left_out = 3};
 
