@@ -15,6 +15,10 @@
 
 enum { S3_CLEANUP_ROUNDS = 16 };
 
+/* An upload that may not be looked for, or by a store that has no list of them, must not stop all
+ * others; what a store answers while it is overloaded may change within an hour or so. */
+enum { REFUSED_MAX = 5, OVERLOADED_MAX = 20 };
+
 struct S3Cleanup {
     S3CleanupOptions options;
     S3Call *call;
@@ -149,4 +153,14 @@ int s3_cleanup_start(const S3CleanupOptions *options, S3Cleanup **ret) {
         return r;
     *ret = TAKE_PTR(cleanup);
     return 0;
+}
+
+bool s3_cleanup_is_over(const S3UploadResult *result, unsigned *failed) {
+    bool may_come = result->verdict == S3_AGAIN;
+
+    if (result->verdict == S3_DONE)
+        return true;
+    if (may_come && result->status == 0)
+        return false;
+    return ++*failed >= (may_come ? OVERLOADED_MAX : REFUSED_MAX);
 }

@@ -18,5 +18,8 @@ typedef struct S3CleanupOptions {
 /* Texts are borrowed until it is done. `done` is called on the thread of the loop, never from
  * within; the cleanup is freed before. */
 int s3_cleanup_start(const S3CleanupOptions *options, S3Cleanup **ret);
+/* Whether the upload is not looked for again; parts of it may be left, unless the result is
+ * S3_DONE. `failed` counts those in a row that the store answered. */
+bool s3_cleanup_is_over(const S3UploadResult *result, unsigned *failed);
 /* `done` is not called any more. Accepts NULL. */
 S3Cleanup *s3_cleanup_cancel(S3Cleanup *cleanup);

@@ -11,10 +11,6 @@
  * s3_run_step() decides which, and runs whenever one of them has ended or a time has come.
  */
 
-/* A multipart upload that may not be looked for, or by a store that has no list of them, must not
- * stop all others. */
-enum { S3_CLEANUPS_MAX = 5 };
-
 bool s3_run_sends_snapshots(const SendConfig *config) {
     return strcmp(config->content, "snapshots") == 0;
 }
@@ -191,8 +187,7 @@ static void s3_run_on_cleaned(void *userdata, const S3UploadResult *result) {
     S3Run *self = userdata;
 
     self->cleanup = NULL;
-    if (result->verdict == S3_AGAIN ||
-        (result->verdict != S3_DONE && ++self->cleanups < S3_CLEANUPS_MAX)) {
+    if (!s3_cleanup_is_over(result, &self->cleanups)) {
         s3_run_fail(self, result);
         return;
     }

@@ -117,6 +117,26 @@ TEST(store_without_a_list_of_uploads_is_not_asked_for_ever) {
     }
 }
 
+TEST(store_that_always_fails_does_not_hold_up_the_objects_for_ever) {
+    const S3UploadResult failed = {.verdict = S3_AGAIN, .status = 503},
+                         unanswered = {.verdict = S3_AGAIN},
+                         refused = {.verdict = S3_WAIT, .status = 403},
+                         done = {.verdict = S3_DONE, .status = 204};
+    unsigned n = 0;
+
+    for (unsigned i = 1; i < 20; i++) {
+        CHECK(!s3_cleanup_is_over(&failed, &n));
+        CHECK(!s3_cleanup_is_over(&unanswered, &n));
+    }
+    CHECK(s3_cleanup_is_over(&failed, &n));
+    n = 0;
+    for (unsigned i = 1; i < 5; i++)
+        CHECK(!s3_cleanup_is_over(&refused, &n));
+    CHECK(s3_cleanup_is_over(&refused, &n));
+    n = 0;
+    CHECK(s3_cleanup_is_over(&done, &n));
+}
+
 TEST(empty_list_of_uploads_is_the_end) {
     Scene scene = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 29\r\nConnection: close\r\n\r\n"
                              "<ListMultipartUploadsResult/>"};
