@@ -213,8 +213,8 @@ def a_file_is_read_again_after_the_helper_was_killed_over_it():
         kept.wait_for(number, "ready")
 
 
-@test
-def a_file_that_crashes_the_helper_is_the_only_one_refused():
+def dies_over_libc(number_of_signal):
+    """The helper ends by that signal while it has libc; what comes after it is read by the next one."""
     with tables() as kept, running("sleep", "1000") as sleep:
         kept.wait_for(kept.want(sleep, "/sleep"), "ready")
         kept.note_idle()
@@ -223,11 +223,22 @@ def a_file_that_crashes_the_helper_is_the_only_one_refused():
         number = kept.want(sleep, "libc.so.6")
         wait_until(lambda: kept.state(number)[0] == "pending" and kept.waits_for_helper(), PATIENCE_S,
                    "the scanner to wait for profd-elf")
-        os.kill(stopped, signal.SIGSEGV)
+        os.kill(stopped, number_of_signal)
         os.kill(stopped, signal.SIGCONT)
         kept.wait_for(number, "refused")
         kept.wait_for(kept.want(sleep, "ld-linux"), "ready")
         equal(kept.counts()[1:3], [2, 1], "ready, refused")
+
+
+@test
+def a_file_that_crashes_the_helper_is_the_only_one_refused():
+    dies_over_libc(signal.SIGSEGV)
+
+
+@test
+def a_file_that_takes_more_than_its_cpu_time_is_the_only_one_refused():
+    """The timer of the limit ends the helper by this signal; here it comes from outside."""
+    dies_over_libc(signal.SIGPROF)
 
 
 if __name__ == "__main__":

@@ -230,7 +230,9 @@ def define(name, release):
         start_loads(machine)
         mount_small_disk(machine)
         try:
-            configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=999\n[Profd]\nKeepFree=0\nMaxUse=16M\n")
+            # A sweep each second, so that new samples are counted between two looks whatever a ring holds.
+            configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=999\n"
+                               "[Profd]\nKeepFree=0\nMaxUse=16M\nFlushIntervalSec=1s\n")
             machine.do("id -u reader || useradd --no-create-home -G profd-read reader")
             for snapshot in ("pinned", "removed"):
                 machine.do(f"runuser -u reader -- profctl snapshot -q --last 5s --name {snapshot} || [ $? -eq 8 ]")

@@ -246,15 +246,18 @@ PEER_COMMAND = ["perf", "record", "-q", "-N", "-a", "-e", "cpu-clock", "-F", "99
 
 
 class Start:
-    """When systemd began to start a unit, and when the unit's program began to run. Until then the process is
-    systemd's own; the unit's nice value counts for a part of that time only."""
+    """When a unit was to start, and when its program began to run. Until then the process is systemd's own; the unit's
+    nice value counts for a part of that time only. Beside a load all times that systemd notes may be after the exec."""
 
-    def __init__(self, machine, unit, execs):
-        self.begin_ns = int(machine.show_of(unit, "ExecMainStartTimestampMonotonic")) * 1000
-        self.pid, self.execs, self.exec_ns = machine.host_pid(unit), execs, 0
+    def __init__(self, machine, unit, *command):
+        self.machine, self.unit, self.begin_ns, self.pid, self.exec_ns = machine, unit, now_ns(), 0, 0
+        machine.do(*command)
 
-    def read_exec(self):
-        done = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", self.execs], capture_output=True,
+    def read_pid(self):
+        self.pid = self.machine.host_pid(self.unit)
+
+    def read_exec(self, execs):
+        done = subprocess.run(["perf", "script", "--ns", "-F", "pid,time", "-i", execs], capture_output=True,
                               text=True, errors="replace", check=False)
         equal(done.returncode, 0, f"status of perf script ({done.stderr[-500:]})")
         moments = [int(s) * 10**9 + int(ns) for pid, s, ns in re.findall(r"^ *(\d+) +(\d+)\.(\d+):", done.stdout, re.MULTILINE)
@@ -263,7 +266,7 @@ class Start:
         check(self.exec_ns > self.begin_ns, f"process {self.pid} has no exec after {self.begin_ns}: {done.stdout[-500:]}")
 
     def parts_ms(self, paths):
-        """Of systemd, and of the program up to its first sample."""
+        """Up to the exec, and of the program up to its first sample."""
         first_ns = min(s.time for s in recording.samples(paths))
         return (self.exec_ns - self.begin_ns) / 1e6, (first_ns - self.exec_ns) / 1e6
 
@@ -287,18 +290,19 @@ def recorded_under_load(machine):
     """The finished segments of some seconds beside the load, and how profd and perf record started there."""
     with perf_record(os.path.join(machine.disk.folder, "execs"), event="sched:sched_process_exec", frequency=None) as execs:
         begin_load(machine)
-        machine.do("systemctl", "start", "--no-block", UNIT)
-        machine.do("systemd-run", "--quiet", "--unit=peer", *PEER_COMMAND)
+        starts = [Start(machine, UNIT, "systemctl", "start", "--no-block", UNIT),
+                  Start(machine, "peer", "systemd-run", "--quiet", "--unit=peer", *PEER_COMMAND)]
         machine.wait_for_journal("Recording ")
         for pid in (machine.show("MainPID"), machine.recorder()):
             equal(machine.do("ps", "-o", "ni=", "-p", pid), str(NICE), f"nice value of process {pid}")
         time.sleep(4)
-        starts = [Start(machine, unit, execs.path) for unit in (UNIT, "peer")]
+        for start in starts:
+            start.read_pid()
         machine.do("systemctl", "stop", UNIT)
         machine.do("systemctl", "stop", "busy")
         end_peer(machine)
     for start in starts:
-        start.read_exec()
+        start.read_exec(execs.path)
     return segments(machine, 1), starts
 
 
@@ -315,7 +319,7 @@ def beside_a_hundred_busy_processes_the_service_loses_nothing_and_records_before
         ours, theirs = (start.parts_ms(path) for start, path in zip(starts, (paths, machine.disk.path(PEER))))
         print(f"# on {name} beside {BUSY} busy processes 0 of {taken} samples were lost")
         for who, (systemd, program_ms) in (("profd", ours), ("perf record", theirs)):
-            print(f"# {who}: {systemd:.0f} ms of systemd up to its exec, and {program_ms:.0f} ms from there to its first sample")
+            print(f"# {who}: {systemd:.0f} ms of systemctl and systemd up to its exec, and {program_ms:.0f} ms from there to its first sample")
         # The machine has no controller of CPU time, so that the unit's CPUWeight= does not count for systemd's part.
         check(ours[1] < theirs[1], f"the first sample came {ours[1]:.0f} ms after the exec, that of perf record {theirs[1]:.0f} ms")
 
