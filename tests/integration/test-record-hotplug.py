@@ -21,8 +21,8 @@ ROUNDS = 5 if LONG else 1
 BACK_NS = 10**9
 OFF_S = 1.5
 KOBJECT_UEVENT = 15
-CONFIG = "".join(session(name, Frequency=999, Layout=layout) for name, layout in
-                 (("default", "file"), ("folder", "directory")))
+CONFIG = "".join(session(name, Frequency=999, CallGraph=stacks, Layout=layout) for name, stacks, layout in
+                 (("default", "unwind", "file"), ("folder", "fp", "directory")))
 
 
 def switch(online):

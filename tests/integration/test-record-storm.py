@@ -17,8 +17,8 @@ from tap import check, equal, main, test  # noqa: E402
 SECONDS = 20 if LONG else 5
 HZ = 2999
 NEAR_NS = 2_000_000
-CONFIG = session(Frequency=HZ, RotateIntervalSec="2s") + \
-    session("folder", Frequency=HZ, RotateIntervalSec="2s", Layout="directory", Compress="none")
+CONFIG = session(Frequency=HZ, RotateIntervalSec="2s", CallGraph="unwind:4096") + \
+    session("folder", Frequency=HZ, RotateIntervalSec="2s", CallGraph="fp", Layout="directory", Compress="none")
 
 
 class Run(Scene):

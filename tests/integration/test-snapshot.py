@@ -35,8 +35,8 @@ NAMES = ("default", "folder")
 NAMELESS_NS, NAMELESS_PART = 2_000_000_000, 0.05
 AT_ONCE = 20
 ADMIN = 64402
-CONFIG = session(Frequency=HZ, RotateIntervalSec="1s") + \
-    session("folder", Frequency=HZ, RotateIntervalSec="1s", Layout="directory", Compress="none")
+CONFIG = session(Frequency=HZ, RotateIntervalSec="1s", CallGraph="unwind:4096") + \
+    session("folder", Frequency=HZ, RotateIntervalSec="1s", CallGraph="fp", Layout="directory", Compress="none")
 Sample = collections.namedtuple("Sample", "time cpu pid tid ip comm dso")
 
 
