@@ -3,6 +3,7 @@
 """Follow() streams what a session records: the past, then live. perf reads the stream, and a snapshot of the same
 window has the same samples."""
 
+import json
 import os
 import re
 import struct
@@ -12,6 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import recording  # noqa: E402
 from daemon import Daemon, other_boot, session  # noqa: E402
 from scene import Scene  # noqa: E402
 from varlink import Varlink, fault  # noqa: E402
@@ -218,6 +220,37 @@ def time_until_a_stopped_session_starts_again_is_a_gap_with_its_reason():
     gaps = [gap for gap in stream.to_end().gaps if gap[2] == ALL_CPUS]
     equal([gap[3] for gap in gaps], [STOPPED], f"reasons of {gaps}")
     check(gaps[0][1] - gaps[0][0] > 900_000_000, f"the gap is {gaps[0]}")
+
+
+def set_clock(path, step_s):
+    """As if the clock had been set by so much while the segment was recorded."""
+    with open(path.removesuffix(".perf.data") + ".json", "r+", encoding="utf-8") as f:
+        manifest = json.load(f)
+        for anchor in manifest["anchors"]:
+            anchor[1] += step_s * 10**9
+        f.seek(0)
+        json.dump(manifest, f)
+        f.truncate()
+
+
+@test
+def window_goes_on_behind_a_clock_that_was_set_and_set_back():
+    need_root()
+    config = session(Event="cpu-clock", Frequency=199, RotateIntervalSec="1s")
+    with scratch() as path, spinning():
+        since = now_us()
+        with Daemon(path, config=config) as daemon:
+            daemon.wait_for_segments(5)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        until = now_us()
+        segments = daemon.segments()
+        times = [[s.time for s in recording.samples(segment)] for segment in segments]
+        for segment, step_s in zip(segments[1:], (3600, 7200, -3600)):
+            set_clock(segment, step_s)
+        with Daemon(path, config=config) as daemon:
+            got = Stream(daemon=daemon, sinceUsec=since, untilUsec=until).to_end()
+        got = sorted(stamp(line) for line in samples(got.data) if line.strip())
+        equal(got, sorted(times[0] + [t for part in times[4:] for t in part]), "times of the samples")
 
 
 @test

@@ -218,6 +218,10 @@ static void follower_stream_put_gaps(FollowerStream *s, const PdCoverage *covera
     }
 }
 
+static uint64_t follower_stream_until_ns(const FollowerOptions *o, const Manifest *manifest) {
+    return o->until_ns > 0 ? manifest_monotonic_ns(manifest, o->until_ns) : UINT64_MAX;
+}
+
 /* Converts the window to the clock of the segment. */
 static void follower_stream_set_times(FollowerStream *s, const Manifest *manifest) {
     const FollowerOptions *o = s->options;
@@ -225,7 +229,7 @@ static void follower_stream_set_times(FollowerStream *s, const Manifest *manifes
     s->since_ns = o->position_ns > 0 ? o->position_ns
                   : o->since_ns > 0  ? manifest_monotonic_ns(manifest, o->since_ns)
                                      : 0;
-    s->until_ns = o->until_ns > 0 ? manifest_monotonic_ns(manifest, o->until_ns) : UINT64_MAX;
+    s->until_ns = follower_stream_until_ns(o, manifest);
     if (manifest->n_anchors > 0)
         s->real_offset = manifest->anchors[0].real_ns - manifest->anchors[0].monotonic_ns;
 }
@@ -236,6 +240,12 @@ static void follower_stream_put_watermark(FollowerStream *s, uint64_t time) {
         return;
     s->watermark_ns = time;
     pd_stream_mark_write(&s->out, &(PdStreamMark){.time = time, .real_offset = s->real_offset});
+}
+
+/* Whether the clock was set between the last segment and this one of the same boot. */
+static bool follower_stream_is_set(const FollowerStream *s, const Manifest *m, uint64_t before_ns) {
+    return m->boot[0] != '\0' && strcmp(s->boot, m->boot) == 0 &&
+           MIN(s->real_offset - before_ns, before_ns - s->real_offset) >= CLOCK_STEP_NS;
 }
 
 int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
@@ -249,13 +259,20 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     /* Samples of neighbours may overlap by what a sweep took. */
     if (m->covered && m->coverage.from_ns > s->until_ns &&
         (m->samples == 0 || m->first_ns >= s->until_ns)) {
+        bool is_set = s->number > 0 && follower_stream_is_set(s, m, real_offset);
+
         /* The segment may be of another boot: its clock does not have the end of the window. */
         if (s->number > 0) {
             s->since_ns = since_ns;
             s->until_ns = until_ns;
             s->real_offset = real_offset;
         }
-        return 1;
+        if (!is_set)
+            return 1;
+        /* Skipped: when the clock is set back, later segments may lie in the window again. */
+        s->number = state->name.number;
+        s->covered_to_ns = m->coverage.to_ns;
+        return 0;
     }
     if (m->sensitive && !s->options->privileged)
         return -EACCES;
@@ -268,6 +285,7 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     if (r == 0)
         r = follower_stream_add_header(s, state);
     s->directory = m->directory;
+    memcpy(s->boot, m->boot, sizeof(s->boot));
     s->n_gaps = 0;
     if (r == 0 && s->number == 0)
         follower_stream_put_before(s, state);
@@ -323,9 +341,11 @@ int follower_stream_pass(FollowerStream *s, const FollowerState *state) {
     const PdCoverage *coverage = &state->manifest->coverage;
     int r;
 
-    follower_stream_set_times(s, state->manifest);
+    /* The times of a segment that is not sent count no more. */
     if (!s->segment.events)
-        return state->is_open && state->floor_ns >= s->until_ns;
+        return state->is_open &&
+               state->floor_ns >= follower_stream_until_ns(s->options, state->manifest);
+    follower_stream_set_times(s, state->manifest);
     s->after = state->manifest->completeness == RECOVERED ? PD_GAP_DOWN : state->manifest->after;
     s->covered_to_ns = state->manifest->covered ? coverage->to_ns : 0;
     if (state->is_open)
