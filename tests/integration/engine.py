@@ -186,6 +186,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if size > BODY_MAX:
             raise Refused("body too large")
         body = self.rfile.read(size)
+        if len(body) < size:
+            raise ConnectionResetError("the gateway ended within a request")
         coding = self.headers.get("Content-Encoding")
         if coding == "gzip":
             body = zlib.decompressobj(31).decompress(body, BODY_MAX)

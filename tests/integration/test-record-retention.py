@@ -163,7 +163,9 @@ def a_clock_that_jumps_changes_neither_order_nor_budget():
         equal(daemon.stop(), 0, "status")
         segments = daemon.segments()
         recording.check_clean(segments)
-        firsts = [min(s.time for s in recording.samples(p)) for p in segments]
+        # Beside the jump of the clock one may have ended before the first sample.
+        firsts = [min(s.time for s in samples) for samples in map(recording.samples, segments) if samples]
+        check(len(firsts) > 2, f"samples in {len(firsts)} segments of {len(segments)}")
         equal(firsts, sorted(firsts), "times of the first samples, in the order of numbers")
         for path in segments:
             offsets = [a[1] - a[0] for a in recording.manifest(path)["anchors"]]
