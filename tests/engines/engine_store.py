@@ -24,6 +24,7 @@ SECOND = 1_000_000_000
 # An hour of ten-second intervals has as many.
 INTERVALS = 360
 RECORDED_S = 20
+FREQUENCY = 49
 WORK = "while :; do find /usr/include | sort -r | md5sum; perl -e 'for (1..400000) { $x{$_ % 99} .= \"$_\" }'; done >/dev/null"
 PROGRAMS = ("spin", "perl", "find", "sort", "md5sum")
 
@@ -95,7 +96,7 @@ class Store(Scene):
     @classmethod
     def begin(cls, enter):
         cls.folder = enter(scratch())
-        config = session(Event="cpu-clock", Frequency=49, RotateIntervalSec="60s")
+        config = session(Event="cpu-clock", Frequency=FREQUENCY, RotateIntervalSec="60s")
         with Daemon(cls.folder, config=config + "Compress=none\n") as daemon, spinning():
             with subprocess.Popen(["sh", "-c", WORK], stderr=subprocess.DEVNULL, start_new_session=True) as work:
                 time.sleep(RECORDED_S)

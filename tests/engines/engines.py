@@ -5,6 +5,7 @@ which `./dev engines` builds, and Parca and Pyroscope where they are installed."
 
 import base64
 import collections
+import functools
 import json
 import os
 import shutil
@@ -18,13 +19,14 @@ sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests"))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "integration"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from collector import PATH, Collector, Engine, Front, Request  # noqa: E402
-from engine_store import INTERVALS, PROGRAMS, SECOND, Store  # noqa: E402
+from engine_store import FREQUENCY, INTERVALS, PROGRAMS, SECOND, Store  # noqa: E402
 from gateway import GATEWAY, Gateway, send  # noqa: E402
 from workload import free_port, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
 HOST = "engine-test"
 PATIENCE_S = 600
+PERIOD_NS = SECOND / FREQUENCY
 GOLDEN = {"leaf": 404040400, "rec": 80808080, "main": 20202020}
 
 
@@ -207,7 +209,7 @@ def totals_by_function_are_those_of_perf():
     got = by(otlp_samples(Sent.window("a")), "comm", "leaf")
     want = collections.Counter((comm, alias(function)) for _, comm, function in Store.samples())
     named = {key: n for key, n in want.items() if key[1] != "[unknown]"}
-    ours = {key: n for key, n in named.items() if key[0] in PROGRAMS and not key[1].endswith("@plt")}
+    ours = {key: n for key, n in named.items() if key[0] in PROGRAMS and is_named_by_perf(key[1])}
     same({key: got[key] for key in ours}, ours, "the samples of each function of our programs")
     # perf may take another file than the one that was mapped, and makes names of its own for entries of the PLT.
     wrong = sum(abs(got[key] - n) for key, n in named.items())
@@ -315,23 +317,39 @@ def parca_gives_back_what_perf_counts():
             send_window(folder, "parca", url)
             for service in ("spin", "perl"):
                 query = f'process_cpu:samples:count:cpu:nanoseconds:delta{{service_name="{service}",host="{HOST}"}}'
+                # The end belongs to Parca's range, and the interval that begins there does not belong to the window.
                 got = ask(url + "/api/profiles/query", mode="MODE_MERGE", report_type="REPORT_TYPE_PPROF",
-                          **{"merge.query": query, "merge.start": iso(Store.since - SECOND), "merge.end": iso(Store.until)})
+                          **{"merge.query": query, "merge.start": iso(Store.since), "merge.end": iso(Store.until - SECOND)})
                 path = os.path.join(folder, f"{service}.pb.gz")
                 with open(path, "wb") as f:
                     f.write(base64.b64decode(got["pprof"]))
-                top = subprocess.run(["go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", path], capture_output=True,
-                                     text=True, check=True).stdout
-                equal({alias(f): n for f, n in pprof_top(top).items() if n}, leaves(service), f"the functions of {service}")
+                top = subprocess.run(["go", "tool", "pprof", "-top", "-unit=nanoseconds", "-nodecount=100000", "-nodefraction=0", path],
+                                     capture_output=True, text=True, check=True).stdout
+                same_leaves(pprof_top(top), service)
 
 
 def pprof_top(text):
-    rows = [line.split(None, 5) for line in text.split("cum%\n")[-1].splitlines()]
-    return {row[5].removesuffix(" (inline)"): int(row[0]) for row in rows}
+    """Samples by function; Parca answers in nanoseconds, which are samples times their period."""
+    sums = collections.Counter()
+    for row in (line.split(None, 5) for line in text.split("cum%\n")[-1].splitlines()):
+        sums[alias(row[5].removesuffix(" (inline)"))] += round(int(row[0].removesuffix("ns")) / PERIOD_NS)
+    return sums
 
 
 def leaves(service):
-    return dict(collections.Counter(alias(f) for _, comm, f in Store.samples() if comm == service))
+    return collections.Counter(alias(f) for _, comm, f in Store.samples() if comm == service)
+
+
+def is_named_by_perf(function):
+    """perf makes names of its own for entries of the PLT."""
+    return function != "[unknown]" and not function.endswith("@plt")
+
+
+def same_leaves(got, service):
+    want = leaves(service)
+    equal(sum(got.values()), sum(want.values()), f"all samples of {service}")
+    named = {function: n for function, n in want.items() if is_named_by_perf(function)}
+    same({function: got[function] for function in named}, named, f"the samples of each function of {service}")
 
 
 PYROSCOPE = """target: all
@@ -381,10 +399,11 @@ def pyroscope_gives_back_what_perf_counts():
             for service in ("spin", "perl"):
                 question = {"profileTypeID": "process_cpu:samples:count:cpu:nanoseconds",
                             "labelSelector": f'{{service_name="{service}",host="{HOST}"}}',
-                            "start": Store.since // 1_000_000, "end": Store.until // 1_000_000 - 1}
-                want = leaves(service)
-                wait_until(lambda: pyroscope_leaves(ask(url + "/querier.v1.QuerierService/SelectMergeStacktraces", question)) == want, 30,
-                           f"{service} with {want}")
+                            "start": Store.since // 1_000_000, "end": Store.until // 1_000_000 - 1, "maxNodes": 1_000_000}
+                ask_pyroscope = functools.partial(ask, url + "/querier.v1.QuerierService/SelectMergeStacktraces", question)
+                all_samples = sum(leaves(service).values())
+                wait_until(lambda: sum(pyroscope_leaves(ask_pyroscope()).values()) >= all_samples, 60, f"{all_samples} samples of {service}")
+                same_leaves(pyroscope_leaves(ask_pyroscope()), service)
 
 
 def pyroscope_leaves(answer):
@@ -396,7 +415,7 @@ def pyroscope_leaves(answer):
         for i in range(0, len(values), 4):
             if values[i + 2]:
                 sums[alias(graph["names"][values[i + 3]])] += values[i + 2]
-    return dict(sums)
+    return sums
 
 
 if __name__ == "__main__":
