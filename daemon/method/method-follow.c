@@ -14,6 +14,10 @@
  * housekeeper's thread, and gives the connection to the follower.
  */
 
+/* The longest is less than a client waits before it takes the daemon for stuck. */
+#define EVERY_MIN_NS NS_PER_SECOND
+#define EVERY_MAX_NS (30 * NS_PER_SECOND)
+
 typedef struct Following {
     Daemon *daemon;
     Call *call;
@@ -121,6 +125,11 @@ static int method_follow_take(Following *f, Call *call) {
     if (until > 0 && o->until_ns <= o->since_ns)
         return method_ended(
             call_fail_parameter(call, "untilUsec", "it is not after the start of the window"));
+    o->every_ns = EVERY_MIN_NS;
+    if (ask_span(call, "everyUsec", &o->every_ns) < 0)
+        return method_ended(call_fail_parameter(call, "everyUsec", ASK_TIME));
+    o->every_ns = MAX(o->every_ns, EVERY_MIN_NS);
+    o->every_ns = MIN(o->every_ns, EVERY_MAX_NS);
     o->privileged = call_peer(call)->right >= RIGHT_ADMIN;
     return METHOD_GOES_ON;
 }

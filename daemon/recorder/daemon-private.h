@@ -111,7 +111,7 @@ int daemon_sweep_soon(void *userdata);
 int daemon_on_answered(void *userdata);
 /* For some seconds, sweeps a few times a second where stacks are unwound. */
 void daemon_sweep_early(Daemon *daemon);
-/* Sweeps once a second as long as a client follows a session. */
+/* Sweeps as often as clients that follow sessions want what is new. */
 int daemon_follow_sweep(void *userdata);
 /* Sweeps while the main thread waits for the keeper, so that rings do not overflow and the watchdog
  * is fed. */

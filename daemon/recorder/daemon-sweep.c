@@ -30,7 +30,6 @@ enum { SLICE_BYTES = 4 << 20 };
     (200 * NS_PER_MS) /* at the start of a session that unwinds: its first samples                 \
                        * name the files whose tables are needed */
 #define EARLY_NS            (3 * NS_PER_SECOND)
-#define FOLLOW_SWEEP_NS     NS_PER_SECOND
 #define LOSSES_PERIOD_NS    (1000 * NS_PER_MS)
 #define DATA_LOSS_PERIOD_NS (60000 * NS_PER_MS)
 #define STATUS_PERIOD_NS    (10000 * NS_PER_MS)
@@ -211,9 +210,9 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
 }
 
 static int daemon_sweep_end_sessions(Daemon *daemon, const ClockAnchor *clock) {
-    bool listens = daemon->followers && follower_list_count(daemon->followers) > 0;
+    bool listens = daemon->followers && follower_list_wants(daemon->followers, clock->monotonic_ns);
     SessionEntry *entry;
-    int r = 0;
+    int r = listens ? daemon_follow_sweep(daemon) : 0;
 
     for (size_t at = 0; r == 0 && (entry = session_table_next(daemon->sessions, &at));)
         r = session_end_sweep(entry->session, daemon->sweep.side_band_ns, clock, listens);
@@ -429,17 +428,12 @@ int daemon_sweep_soon(void *userdata) {
 
 int daemon_follow_sweep(void *userdata) {
     Daemon *daemon = userdata;
-    uint64_t passed = clock_monotonic_ns() - daemon->sweep.begin_ns;
-    int r = 0;
+    uint64_t now_ns = clock_monotonic_ns(), next_ns = follower_list_next_ns(daemon->followers);
 
-    if (follower_list_count(daemon->followers) == 0)
+    if (next_ns == UINT64_MAX)
         return 0;
-    if (passed >= FOLLOW_SWEEP_NS)
-        r = daemon_sweep_soon(daemon);
-    return r < 0 ? r
-                 : loop_trigger_after(daemon->follow_source, passed >= FOLLOW_SWEEP_NS
-                                                                 ? FOLLOW_SWEEP_NS
-                                                                 : FOLLOW_SWEEP_NS - passed);
+    return next_ns > now_ns ? loop_trigger_after(daemon->follow_source, next_ns - now_ns)
+                            : daemon_sweep_soon(daemon);
 }
 
 /* Completes the sweep at once, for callers that cannot wait for the loop. */

@@ -22,7 +22,14 @@
  * The main thread takes intervals when it likes. While it does not, no more than a few wait.
  */
 
-enum { STACKS_MAX = 512 << 10, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 8000, BEHIND_MAX = 6 };
+/* An interval is complete, at the latest, a LOOKS-th of its length after its end. */
+enum {
+    LOOKS = 4,
+    STACKS_MAX = 512 << 10,
+    PAUSE_FIRST_MS = 250,
+    PAUSE_MAX_MS = 8000,
+    BEHIND_MAX = 6
+};
 
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
 /* How long a complete interval waits for the main thread to take those before it. */
@@ -241,7 +248,8 @@ static int live_begin(Live *live) {
     uint64_t now_ns = clock_ns(CLOCK_REALTIME), measured = now_ns - clock_monotonic_ns();
     const ProfileOptions options = {
         .keys = INTERVAL_KEYS, .stacks_max = STACKS_MAX, .callers_in_branch = true};
-    FollowOptions follow = {.session = live->options.session};
+    FollowOptions follow = {.session = live->options.session,
+                            .every_us = live->options.interval_ns / LOOKS / NS_PER_US};
     int r;
 
     live_forget(live);

@@ -27,7 +27,7 @@ enum { BOOT_ID_MAX = 64 };
 
 struct Follow {
     char *session; /* NULL: "default" */
-    uint64_t since_us, until_us;
+    uint64_t since_us, until_us, every_us;
     int fd; /* of the reader, to interrupt it */
     PdReader *reader;
     PdOrder *order;
@@ -60,6 +60,7 @@ int follow_new(const FollowOptions *options, Follow **ret) {
     }
     follow->since_us = options->since_us;
     follow->until_us = options->until_us;
+    follow->every_us = options->every_us;
     follow->fd = -1;
     *ret = TAKE_PTR(follow);
     return 0;
@@ -80,6 +81,8 @@ json_t *follow_parameters(const Follow *follow) {
     }
     if (follow->until_us > 0)
         value_set(&parameters, "untilUsec", json_integer((json_int_t)follow->until_us));
+    if (follow->every_us > 0)
+        value_set(&parameters, "everyUsec", json_integer((json_int_t)follow->every_us));
     return parameters;
 }
 

@@ -3,8 +3,8 @@
 
 /*
  * What a session of the running profd recorded and records, as a stream of records in order of
- * time. follow_next() waits for the daemon, which sends a watermark about once a second; a program
- * that has more to do reads on a thread of its own.
+ * time. follow_next() waits for the daemon, which sends a watermark as often as it is asked to; a
+ * program that has more to do reads on a thread of its own.
  *
  *     follow_new() -> follow_connect() -> follow_next() … FOLLOW_END -> follow_connect() …
  *
@@ -25,6 +25,7 @@ typedef struct Follow Follow;
 typedef struct FollowOptions {
     const char *session;         /* NULL: "default" */
     uint64_t since_us, until_us; /* CLOCK_REALTIME; since 0: now; until 0: without an end */
+    uint64_t every_us;           /* how often it wants what is new; 0: once a second */
 } FollowOptions;
 
 typedef enum FollowWhat {

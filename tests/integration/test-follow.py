@@ -253,6 +253,35 @@ def window_goes_on_behind_a_clock_that_was_set_and_set_back():
         equal(got, sorted(times[0] + [t for part in times[4:] for t in part]), "times of the samples")
 
 
+def spans(stream):
+    times = [monotonic for monotonic, _ in stream.watermarks]
+    return [(b - a) / 1e9 for a, b in zip(times, times[1:])]
+
+
+@test
+def client_says_how_often_it_wants_what_is_new():
+    need_root()
+    config = "[Profd]\nFlushIntervalSec=1h\n" + session(Event="cpu-clock", Frequency=19, CallGraph="fp")
+    with scratch() as folder, Daemon(folder, config=config) as daemon, spinning():
+        begin = now_us()
+        # A sweep that comes a quarter early is taken.
+        for every_us, least_s in ((2_500_000, 1.875), (10_000, 0.75)):
+            stream = Stream(daemon=daemon, sinceUsec=begin, everyUsec=every_us).until(lambda s: len(s.watermarks) > 2)
+            stream.v.close()
+            # The first is of the time before.
+            check(min(spans(stream)[1:]) >= least_s, f"each {every_us} µs: {spans(stream)} s")
+        rare = Stream(daemon=daemon, sinceUsec=begin, everyUsec=30_000_000).until(lambda s: s.watermarks)
+        often = Stream(daemon=daemon, sinceUsec=begin).until(lambda s: len(s.watermarks) > 2)
+        rare.until(lambda s: s.watermarks[-1][0] >= often.watermarks[-1][0])
+        check(max(spans(rare)) < 10, f"beside another: {spans(rare)} s")
+        for stream in (rare, often):
+            stream.v.close()
+        with connected(daemon=daemon) as v:
+            v.send("Follow", {"everyUsec": -1}, upgrade=True)
+            with fault("InvalidParameter"):
+                v.reply()
+
+
 @test
 def sensitive_session_is_refused():
     with connected(READER) as v:

@@ -16,7 +16,7 @@
  * Only one segment is open at a time, so retention may delete others: the stream then has a gap.
  */
 
-enum { URGENT_SWEEPS = 3, WAIT_MS = 1000 };
+enum { URGENT_SWEEPS = 3, EARLY_PART = 4 };
 
 struct FollowerList {
     Store *store;
@@ -32,6 +32,7 @@ struct Follower {
     FollowerList *owner;
     FollowerOptions options;
     int wakeup;             /* becomes readable when a sweep is written, and at the end */
+    uint64_t next_ns;       /* when it wants the next sweep to be written */
     _Atomic bool ending;    /* the daemon ends */
     _Atomic unsigned hurry; /* how many sweeps it may still have at once */
     uint64_t number;        /* of the next segment */
@@ -84,6 +85,7 @@ bool follower_list_wake(FollowerList *list) {
     LIST_FOREACH(f, &list->followers, list) {
         if (atomic_load(&f->hurry) > 0) {
             atomic_fetch_sub(&f->hurry, 1);
+            f->next_ns = 0;
             hurry = true;
         }
         follower_wake(f);
@@ -92,13 +94,31 @@ bool follower_list_wake(FollowerList *list) {
     return hurry;
 }
 
-size_t follower_list_count(FollowerList *list) {
-    size_t n;
+uint64_t follower_list_next_ns(FollowerList *list) {
+    uint64_t next_ns = UINT64_MAX;
+    Follower *f;
 
     pthread_mutex_lock(&list->mutex);
-    n = list->n;
+    LIST_FOREACH(f, &list->followers, list)
+        next_ns = MIN(next_ns, f->next_ns);
     pthread_mutex_unlock(&list->mutex);
-    return n;
+    return next_ns;
+}
+
+bool follower_list_wants(FollowerList *list, uint64_t now_ns) {
+    bool wants = false;
+    Follower *f;
+
+    pthread_mutex_lock(&list->mutex);
+    LIST_FOREACH(f, &list->followers, list) {
+        /* A sweep that comes a little early saves one of its own. */
+        if (now_ns + f->options.every_ns / EARLY_PART < f->next_ns)
+            continue;
+        f->next_ns = now_ns + f->options.every_ns;
+        wants = true;
+    }
+    pthread_mutex_unlock(&list->mutex);
+    return wants;
 }
 
 int follower_new(FollowerList *list, const FollowerOptions *options, Follower **ret) {
@@ -241,7 +261,8 @@ static bool follower_wait(Follower *f) {
                            {.fd = f->stream.socket, .events = POLLRDHUP}};
     uint64_t n;
 
-    (void)poll(fds, ARRAY_SIZE(fds), WAIT_MS);
+    /* A sweep may be late; but the end of a window comes without one. */
+    (void)poll(fds, ARRAY_SIZE(fds), (int)(f->options.every_ns * 3 / 2 / NS_PER_MS));
     (void)!read(f->wakeup, &n, sizeof(n));
     return !atomic_load(&f->ending) && fds[1].revents == 0;
 }

@@ -25,7 +25,10 @@ DEFINE_CLEANUP(FollowerList *, follower_list_free);
 /* Called when a sweep is written. Whether one of them needs the next sweep at once, since its
  * window has ended. */
 bool follower_list_wake(FollowerList *list);
-size_t follower_list_count(FollowerList *list);
+/* When one of them next wants what is new, CLOCK_MONOTONIC; UINT64_MAX: there are none. */
+uint64_t follower_list_next_ns(FollowerList *list);
+/* Called at the end of a sweep. Whether one of them wants it written at once. */
+bool follower_list_wants(FollowerList *list, uint64_t now_ns);
 
 /* -EBUSY: there are too many. */
 int follower_new(FollowerList *list, const FollowerOptions *options, Follower **ret);
