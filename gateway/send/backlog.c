@@ -65,6 +65,13 @@ static bool backlog_take_partial(SendState *state, Range *ret) {
     return false;
 }
 
+/* A clock that was set forward and back leaves a span that is still to come. Of that nothing can be
+ * read yet, and live intervals take it away bit by bit. */
+static uint64_t backlog_past(const BacklogRules *rules, const BacklogTime *time,
+                             uint64_t until_ns) {
+    return until_ns > time->now_ns ? backlog_floor(rules, time->now_ns) : until_ns;
+}
+
 bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge,
                   const BacklogTime *time, Range *ret) {
     if (rules->share_percent < 100)
@@ -76,7 +83,9 @@ bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge,
         Range range = state->unsent.items[0];
         uint64_t end = backlog_floor(rules, range.since_ns) + merge * rules->interval_ns;
 
-        range.until_ns = MIN(range.until_ns, end);
+        range.until_ns = backlog_past(rules, time, MIN(range.until_ns, end));
+        if (range.since_ns >= range.until_ns)
+            return false;
         if (backlog_has_share(rules, range.since_ns)) {
             *ret = range;
             return true;

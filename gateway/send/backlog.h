@@ -23,7 +23,7 @@ typedef struct BacklogTime {
 bool backlog_has_share(const BacklogRules *rules, uint64_t since_ns);
 /* Removes from the state what is too old for the engine or beyond the share, and counts it; then
  * says what comes next: an interval whose rest is not sent yet, else up to `merge` intervals from
- * the oldest time. False: nothing is left. */
+ * the oldest time. False: nothing of the past is left. */
 bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge,
                   const BacklogTime *time, Range *ret);
 /* A span joins what is not sent; what is more than BACKLOG_REACH_NS before `now_ns` is counted as

@@ -111,18 +111,31 @@ static int resolver_name_bpf(ResolverWork *work, ResolvedFrame *f, const FrameMa
     return resolver_text(work, &f->text);
 }
 
-/*
- * A caller is looked up where its call is, right before the return address. The kernel puts padding
- * with a name of its own (__pfx_X) before a function X; nothing is called there, so what a thunk
- * jumps to is looked up itself.
- */
-static bool resolver_find(const LoadedNames *loaded, const Frame *frame, NameFound *ret) {
-    static const char padding[] = "__pfx_";
+static bool resolver_name_begins(Bytes name, const char *with) {
+    size_t size = strlen(with);
 
+    return name.size >= size && memcmp(name.data, with, size) == 0;
+}
+
+static bool resolver_name_ends(Bytes name, const char *with) {
+    size_t size = strlen(with);
+
+    return name.size >= size && memcmp(name.data + name.size - size, with, size) == 0;
+}
+
+/* Whether code of the kernel surely does not end with a call: the padding before a function, which
+ * has a name of its own, and the thunks through which AMD's kernels return. */
+static bool resolver_ends_without_call(Bytes name) {
+    return resolver_name_begins(name, "__pfx_") || resolver_name_ends(name, "_safe_ret") ||
+           resolver_name_ends(name, "_return_thunk") || resolver_name_ends(name, "_untrain_ret");
+}
+
+/* A caller is looked up where its call is, right before the return address. Where nothing is called
+ * there, it is no caller: a thunk jumped to it, or it was interrupted at its first instruction. */
+static bool resolver_find(const LoadedNames *loaded, const Frame *frame, NameFound *ret) {
     if (!loaded_names_find(loaded, frame->address - frame->is_return, ret))
         return false;
-    return !frame->is_return || ret->name.size < sizeof(padding) ||
-           memcmp(ret->name.data, padding, sizeof(padding) - 1) != 0 ||
+    return !frame->is_return || !resolver_ends_without_call(ret->name) ||
            loaded_names_find(loaded, frame->address, ret);
 }
 

@@ -179,17 +179,18 @@ class Daemon:
         return status
 
     def kill(self):
-        """All of profd at once, as a machine that breaks down would. When the keeper dies, so do the
-        others, and by then their numbers may belong to somebody else."""
+        """All of profd at once, as a machine that breaks down would. When the keeper dies, the recorder finishes its
+        segment, so all stand still first; and by then their numbers may belong to somebody else."""
         with contextlib.ExitStack() as stack:
             fds = []
             for pid in self.pids() if self.process.poll() is None else []:
                 with contextlib.suppress(ProcessLookupError):
                     fds.append(os.pidfd_open(pid))
                     stack.callback(os.close, fds[-1])
-            for fd in fds:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(fd, signal.SIGKILL)
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for fd in fds:
+                    with contextlib.suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(fd, number)
         self.process.wait(timeout=30)
         check_sound(self.log())
 

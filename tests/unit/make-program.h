@@ -202,15 +202,21 @@ static inline const char *made_name(const MadeProfile *made, uint32_t frame) {
 }
 
 /* The name of one frame; in `ret_name` how it was found. */
-static inline const char *made_look_up(const FrameMapping *mapping, uint64_t address,
-                                       const SymbolOptions *options, FrameName *ret_name) {
+static inline const char *made_look_up_as(const FrameMapping *mapping, uint64_t address,
+                                          bool is_return, const SymbolOptions *options,
+                                          FrameName *ret_name) {
     static char text[4096];
     _cleanup_(made_profile_done) MadeProfile made = made_profile();
-    uint32_t frame = made_frame(&made, mapping, address, false);
+    uint32_t frame = made_frame(&made, mapping, address, is_return);
 
     if (made_resolve(&made, options) < 0)
         abort();
     *ret_name = made.names->names[frame];
     snprintf(text, sizeof(text), "%s", made_name(&made, frame));
     return text;
+}
+
+static inline const char *made_look_up(const FrameMapping *mapping, uint64_t address,
+                                       const SymbolOptions *options, FrameName *ret_name) {
+    return made_look_up_as(mapping, address, false, options, ret_name);
 }

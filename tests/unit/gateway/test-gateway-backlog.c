@@ -56,6 +56,22 @@ TEST(live_interval_that_is_on_its_way_does_not_expire) {
     CHECK_EQ(state->counters.expired_ns, 30 * SECOND);
 }
 
+TEST(what_is_still_to_come_is_not_read) {
+    const BacklogTime early = {.now_ns = NOW + 4 * SECOND, .live_ns = UINT64_MAX};
+    _cleanup_free_ SendState *state = state_with((Range){NOW - 20 * SECOND, NOW + 3600 * SECOND});
+    BacklogRules r = rules();
+    Range range;
+
+    CHECK(backlog_next(state, &r, 6, &early, &range));
+    CHECK_EQ(range.since_ns, NOW - 20 * SECOND);
+    CHECK_EQ(range.until_ns, NOW);
+    send_state_settle(state, range);
+    CHECK(!backlog_next(state, &r, 6, &early, &range));
+    CHECK_EQ(range_list_total(&state->unsent), 3600 * SECOND);
+    send_state_settle(state, (Range){NOW, NOW + 10 * SECOND});
+    CHECK(!backlog_next(state, &r, 6, &early, &range));
+}
+
 TEST(merged_windows_do_not_bridge_what_was_sent) {
     _cleanup_free_ SendState *state = state_with((Range){NOW - 100 * SECOND, NOW - 60 * SECOND});
     BacklogRules r = rules();

@@ -104,6 +104,36 @@ TEST(list_in_a_cache_names_the_kernel_wherever_it_lay) {
     CHECK_STREQ(made_look_up(&m, 0xffffffff9a000180, &options, &name), "0xffffffff9a000180");
 }
 
+TEST(what_was_interrupted_at_its_begin_is_not_called_by_what_lies_before) {
+    static const char thunks[] = "ffffffff81000000 T _text\n"
+                                 "ffffffff81000100 t do_one\n"
+                                 "ffffffff81000110 t __pfx_do_two\n"
+                                 "ffffffff81000120 T do_two\n"
+                                 "ffffffff81000204 T srso_alias_safe_ret\n"
+                                 "ffffffff8100020b T srso_alias_return_thunk\n"
+                                 "ffffffff81000212 T srso_untrain_ret\n"
+                                 "ffffffff81000214 T srso_safe_ret\n";
+    const char *folder = made_path("cache");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1};
+    FrameMapping m = kept_kernel(thunks);
+    const struct {
+        uint64_t address;
+        const char *name;
+    } rows[] = {
+        {0x110, "do_one"}, /* it ends with a call that does not return */
+        {0x120, "do_two"},
+        {0x121, "do_two"},
+        {0x20b, "srso_alias_return_thunk"},
+        {0x210, "srso_alias_return_thunk"},
+        {0x214, "srso_safe_ret"},
+    };
+    FrameName name;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        CHECK_STREQ(made_look_up_as(&m, m.start + rows[i].address, true, &options, &name),
+                    rows[i].name);
+}
+
 TEST(list_with_hidden_addresses_names_nothing) {
     const char *folder = made_path("cache");
     SymbolOptions options = {.caches = &folder, .n_caches = 1};
