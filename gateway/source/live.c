@@ -22,14 +22,10 @@
  * The main thread takes intervals when it likes. While it does not, no more than a few wait.
  */
 
-/* An interval is complete, at the latest, a LOOKS-th of its length after its end. */
-enum {
-    LOOKS = 4,
-    STACKS_MAX = 512 << 10,
-    PAUSE_FIRST_MS = 250,
-    PAUSE_MAX_MS = 8000,
-    BEHIND_MAX = 6
-};
+enum { STACKS_MAX = 512 << 10, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 8000, BEHIND_MAX = 6 };
+
+/* How often within an interval profd tells what is new: by so much later its end is known. */
+enum { LOOKS = 4 };
 
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
 /* How long a complete interval waits for the main thread to take those before it. */

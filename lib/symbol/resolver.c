@@ -124,10 +124,13 @@ static bool resolver_name_ends(Bytes name, const char *with) {
 }
 
 /* Whether code of the kernel surely does not end with a call: the padding before a function, which
- * has a name of its own, and the thunks through which AMD's kernels return. */
-static bool resolver_ends_without_call(Bytes name) {
-    return resolver_name_begins(name, "__pfx_") || resolver_name_ends(name, "_safe_ret") ||
-           resolver_name_ends(name, "_return_thunk") || resolver_name_ends(name, "_untrain_ret");
+ * has a name of its own, and the thunks through which the kernel returns on AMD. */
+static bool resolver_ends_without_call(const LoadedNames *loaded, Bytes name) {
+    if (resolver_name_begins(name, "__pfx_"))
+        return true;
+    return loaded->mapping.kind == FRAME_KERNEL &&
+           (resolver_name_ends(name, "_safe_ret") || resolver_name_ends(name, "_return_thunk") ||
+            resolver_name_ends(name, "_untrain_ret"));
 }
 
 /* A caller is looked up where its call is, right before the return address. Where nothing is called
@@ -135,7 +138,7 @@ static bool resolver_ends_without_call(Bytes name) {
 static bool resolver_find(const LoadedNames *loaded, const Frame *frame, NameFound *ret) {
     if (!loaded_names_find(loaded, frame->address - frame->is_return, ret))
         return false;
-    return !frame->is_return || !resolver_ends_without_call(ret->name) ||
+    return !frame->is_return || !resolver_ends_without_call(loaded, ret->name) ||
            loaded_names_find(loaded, frame->address, ret);
 }
 

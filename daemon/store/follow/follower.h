@@ -27,7 +27,8 @@ DEFINE_CLEANUP(FollowerList *, follower_list_free);
 bool follower_list_wake(FollowerList *list);
 /* When one of them next wants what is new, CLOCK_MONOTONIC; UINT64_MAX: there are none. */
 uint64_t follower_list_next_ns(FollowerList *list);
-/* Called at the end of a sweep. Whether one of them wants it written at once. */
+/* Called at the end of a sweep. Whether one of them wants it written at once; these wait for their
+ * next turn then. */
 bool follower_list_wants(FollowerList *list, uint64_t now_ns);
 
 /* -EBUSY: there are too many. */
