@@ -357,13 +357,15 @@ def a_segment_that_was_deleted_is_a_gap():
 def a_saved_file_contains_its_coverage():
     need_root()
     with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon, Varlink(daemon.control()) as v:
-        time.sleep(0.7)
+        time.sleep(0.5)
+        since = time.time()
+        time.sleep(0.2)
         v.one("Pause", session="default")
         time.sleep(0.6)
         v.one("Resume", session="default")
         time.sleep(0.5)
         path = os.path.join(folder, "mine.data")
-        equal(profctl("snapshot", "--last=1500ms", "-o", path, socket=daemon.control()).returncode, 8, "status")
+        equal(profctl("snapshot", f"--since=@{since:.6f}", "-o", path, socket=daemon.control()).returncode, 8, "status")
         info = json.loads(profctl("info", "--json=short", path).stdout)
         equal([gap["reason"] for gap in info["environment"]["coverage"]["gaps"]], ["paused"], "gaps")
         check(not info["environment"]["coverage"]["complete"], "it is called complete")
