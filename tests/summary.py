@@ -118,14 +118,18 @@ def selected(folder, suites, excluded):
         yield test["name"]
 
 
-def logged(folder, name="testlog"):
-    path = folder / "meson-logs" / f"{name}.json"
-    lines = path.read_text().splitlines() if path.exists() else []
+def logged(folder, *names):
+    paths = [folder / "meson-logs" / f"{name}.json" for name in names]
+    lines = [line for path in paths if path.exists() for line in path.read_text().splitlines()]
     return {run["name"].split(" / ")[-1]: run for run in map(json.loads, lines)}
 
 
+def first_runs(folder):
+    return logged(folder, "testlog", "pair")
+
+
 def print_failed(folder):
-    failed = [name for name, run in logged(folder).items() if run["result"] not in GOOD_RESULTS]
+    failed = [name for name, run in first_runs(folder).items() if run["result"] not in GOOD_RESULTS]
     if len(failed) <= SECOND_RUNS_MAX:
         print(*failed)
 
@@ -206,7 +210,7 @@ def main():
         return 0
     folder = Path(sys.argv[1])
     suites, excluded = (set(words.split()) for words in (sys.argv[2:] + ["", ""])[:2])
-    runs, second = logged(folder), logged(folder, "second")
+    runs, second = first_runs(folder), logged(folder, "second")
     count = Count()
     names = list(selected(folder, suites, excluded))
     for name in names:

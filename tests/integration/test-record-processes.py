@@ -78,7 +78,8 @@ def a_rotation_does_not_read_known_processes_again():
     with scratch() as folder, load("idle", IDLE) as idle, spinning() as spin, \
             Daemon(folder, config=session(Frequency=999, RotateIntervalSec="1s")) as daemon:
         known = set(children(idle.pid)) | set(children(spin.pid)) | {idle.pid, spin.pid}
-        daemon.wait_for_segments(1)
+        # By then it has examined the files of the one that runs, which it does when they are first sampled.
+        daemon.wait_for_segments(3)
         count = len(daemon.segments())
         lines = traced(daemon.pids(), lambda: len(daemon.segments()) >= count + 3)
         touched = [line for line in lines if known & set(map(int, re.findall(r"/proc/(\d+)", line)))]

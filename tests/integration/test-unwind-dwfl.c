@@ -89,10 +89,19 @@ static Dwfl *begin_judge(pid_t pid, Judge *judge) {
 }
 
 typedef struct Counts {
-    size_t n, equal, longer, shorter;
+    size_t n, equal, longer, shorter, astray;
     size_t verdicts[UNWIND_VERDICTS];
     uint64_t frames, ours_ns, theirs_ns;
 } Counts;
+
+/* Where the tables of assembler are wrong libdwfl takes a zero for a return address, and goes on by
+ * whatever lies in the frame pointer. */
+static bool has_no_address(const UnwindChain *chain) {
+    for (unsigned i = 1; i < chain->n; i++)
+        if (chain->addresses[i] == UINT64_MAX)
+            return true;
+    return false;
+}
 
 static bool is_start(const UnwindChain *a, const UnwindChain *b) {
     return a->n <= b->n && memcmp(a->addresses, b->addresses, a->n * sizeof(a->addresses[0])) == 0;
@@ -126,6 +135,7 @@ static void compare_sample(Judge *judge, const Scene *scene, UnwindCache *cache,
         counts->equal++;
         return;
     }
+    counts->astray += has_no_address(&judge->chain) && verdict == UNWIND_NO_CODE;
     counts->longer += is_start(&judge->chain, &ours);
     counts->shorter += is_start(&ours, &judge->chain);
     if (counts->n - counts->equal <= 5)
@@ -135,10 +145,10 @@ static void compare_sample(Judge *judge, const Scene *scene, UnwindCache *cache,
 static void print_counts(const char *name, const Counts *counts) {
     double n = counts->n ? (double)counts->n : 1;
 
-    printf("# %s: %zu samples, %.1f frames each, %zu equal, ours longer %zu, shorter %zu;"
-           " ours %.2f us, libdwfl %.2f us a sample\n# verdicts:",
+    printf("# %s: %zu samples, %.1f frames each, %zu equal, ours longer %zu, shorter %zu,"
+           " libdwfl astray %zu; ours %.2f us, libdwfl %.2f us a sample\n# verdicts:",
            name, counts->n, (double)counts->frames / n, counts->equal, counts->longer,
-           counts->shorter, (double)counts->ours_ns / n / 1000,
+           counts->shorter, counts->astray, (double)counts->ours_ns / n / 1000,
            (double)counts->theirs_ns / n / 1000);
     for (unsigned i = 0; i < UNWIND_VERDICTS; i++)
         if (counts->verdicts[i] > 0)
@@ -179,7 +189,7 @@ static int compare(char *const argv[], unsigned ms, Counts *counts) {
         CHECK_OK(compare(argv, 2000, &counts));                                                    \
         CHECK(counts.n >= SAMPLES_MIN);                                                            \
         /* Longer: libdwfl knows no caller of a system call that ends a signal. */                 \
-        CHECK((counts.equal + counts.longer) * 1000 >= counts.n * 999);                            \
+        CHECK((counts.equal + counts.longer + counts.astray) * 1000 >= counts.n * 999);            \
         CHECK(counts.equal * 100 >= counts.n * 99);                                                \
         CHECK(counts.verdicts[UNWIND_WHOLE] * 100 >= counts.n * 98);                               \
     } while (0)

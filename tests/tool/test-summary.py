@@ -89,13 +89,13 @@ def ci_may_skip_for_lack_of_the_shared_corpus():
     equal(counted(line, 77, ci="true")[0], (0, 1, 0))
 
 
-def again(first, second):
+def again(first, second, log_name="testlog"):
     """The counts and the words for a program that failed and was run again."""
     log = {"name": "profd:unit / p", "stdout": first, "returncode": 1, "result": "FAIL"}
     with tempfile.TemporaryDirectory(prefix="profd-summary.") as folder:
         logs = Path(folder) / "meson-logs"
         logs.mkdir()
-        (logs / "testlog.json").write_text(json.dumps(log) + "\n")
+        (logs / f"{log_name}.json").write_text(json.dumps(log) + "\n")
         (logs / "second.json").write_text(json.dumps({**log, **second}) + "\n")
         (Path(folder) / "meson-info").mkdir()
         (Path(folder) / "meson-info" / "intro-tests.json").write_text('[{"name": "p", "suite": ["profd:unit"]}]')
@@ -111,6 +111,13 @@ def a_program_that_passes_alone_is_shown_as_unsteady():
                                 {"stdout": "ok 1 - a\n1..1\n", "returncode": 0, "result": "OK"})
     equal((named, status), ("p\n", 0))
     check("UNSTEADY p a\n    # was late" in said and said.endswith("1 passed, 0 failed, 0 skipped\n"), said)
+
+
+@test
+def programs_that_ran_in_pairs_count_too():
+    _, said, status = again("not ok 1 - a\n1..1\n", {"stdout": "ok 1 - a\n1..1\n", "returncode": 0, "result": "OK"}, "pair")
+    equal(status, 0)
+    check("UNSTEADY p a\n" in said and said.endswith("1 passed, 0 failed, 0 skipped\n"), said)
 
 
 @test
