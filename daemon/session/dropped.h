@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Counts, for each CPU, the samples that were taken from a ring and then dropped because a queue
- * was full. */
+/* Counts, for each CPU, the samples that were taken from a ring and then left out: a queue was
+ * full, or no reader could parse them. */
 
 #include "perfdata/event/event.h"
 #include "store/disk/batch.h"

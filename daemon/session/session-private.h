@@ -29,7 +29,7 @@ struct Session {
     size_t n_left;
     uint64_t held_samples; /* unwound samples that stayed in their rings until they were written */
     uint8_t seen_cpus[CPU_LIST_MAX / 8]; /* a bit for each CPU with a sample in the open segment */
-    Dropped dropped;                     /* not yet recorded in the segment */
+    Dropped dropped, broken;             /* not yet recorded in the segment */
     Account account, at_rotation, at_log;
     unsigned degraded;
     uint64_t not_queued;               /* samples that were dropped before the queue */

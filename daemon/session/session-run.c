@@ -74,6 +74,7 @@ Session *session_close(Session *session, bool keep_rings) {
     buffer_done(&session->cleaned);
     buffer_done(&session->unwound);
     dropped_done(&session->dropped);
+    dropped_done(&session->broken);
     pd_coverage_done(&session->pending);
     for (size_t i = 0; i < SESSION_GATHERS; i++)
         session_forget_batch(&session->gathered[i]);
@@ -235,22 +236,23 @@ int session_lost(Session *session, uint64_t id, unsigned cpu, uint64_t lost, uin
     return session_run_lose(session, STORE_LOST_RING, id, cpu, lost, time_ns);
 }
 
-/* Records drops at the queue in the segment as LOST records of the first event. */
-static int session_run_record_dropped(Session *session, uint64_t time_ns) {
+/* Records samples that were left out in the segment as LOST records of the first event. */
+static int session_run_record_left_out(Session *session, Dropped *all, StoreCause cause,
+                                       uint64_t time_ns) {
     const PdEvent *event = pd_events_at(sampler_events(session->sampler), 0);
     int r = 0;
 
     /* The room that is left is reserved for the side-band of the samples that are kept. */
-    if (session->dropped.n > 0 && store_session_counts(session->store).is_full)
+    if (all->n > 0 && store_session_counts(session->store).is_full)
         return 0;
-    for (size_t i = 0; r == 0 && i < session->dropped.n; i++) {
-        DroppedCpu *dropped = &session->dropped.cpus[i];
+    for (size_t i = 0; r == 0 && i < all->n; i++) {
+        DroppedCpu *dropped = &all->cpus[i];
         uint64_t samples = dropped->samples;
 
         dropped->samples = 0;
         if (samples > 0)
-            r = session_run_lose(session, STORE_LOST_QUEUE, event->n_ids > 0 ? event->ids[0] : 0,
-                                 dropped->cpu, samples, time_ns);
+            r = session_run_lose(session, cause, event->n_ids > 0 ? event->ids[0] : 0, dropped->cpu,
+                                 samples, time_ns);
     }
     return r;
 }
@@ -289,7 +291,11 @@ int session_end_sweep(Session *session, uint64_t start_ns, const ClockAnchor *cl
 
     if (!session->emission)
         return 0;
-    r = session_run_record_dropped(session, clock->monotonic_ns);
+    r = session_run_record_left_out(session, &session->dropped, STORE_LOST_QUEUE,
+                                    clock->monotonic_ns);
+    if (r == 0)
+        r = session_run_record_left_out(session, &session->broken, STORE_LOST_RING,
+                                        clock->monotonic_ns);
     if (r == 0)
         r = session_queue_gathered(session);
     session_cover(session, start_ns);

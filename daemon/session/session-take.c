@@ -187,14 +187,6 @@ static void session_take_drop(Session *session, unsigned cpu, Bytes records) {
     dropped_add(&session->dropped, cpu, dropped);
 }
 
-/* Counts samples that were left out because no reader could parse them. */
-static void session_take_note_broken(Session *session, unsigned cpu, size_t n) {
-    if (n == 0)
-        return;
-    session->account.lost += n;
-    session_note(session, &(SegmentFacts){.lost = n, .cpu = cpu});
-}
-
 /* The result of a step that made `made` of `records`. Without memory for it the samples are lost.
  */
 static Bytes session_take_result(Session *session, unsigned cpu, Bytes records,
@@ -207,8 +199,8 @@ static Bytes session_take_result(Session *session, unsigned cpu, Bytes records,
 
 static Bytes session_take_remove_broken(Session *session, unsigned cpu, Bytes records) {
     buffer_clear(&session->cleaned);
-    session_take_note_broken(
-        session, cpu,
+    dropped_add(
+        &session->broken, cpu,
         broken_samples_remove(sampler_taken_events(session->sampler), records, &session->cleaned));
     return session_take_result(session, cpu, records, &session->cleaned);
 }
@@ -216,10 +208,9 @@ static Bytes session_take_remove_broken(Session *session, unsigned cpu, Bytes re
 /* Replaces the copies of stacks by call chains. */
 static Bytes session_take_unwind(Session *session, unsigned cpu, Bytes records) {
     buffer_clear(&session->unwound);
-    session_take_note_broken(session, cpu,
-                             unwinder_take(session->host.unwinder,
-                                           sampler_taken_events(session->sampler), records,
-                                           &session->unwound, &session->stacks));
+    dropped_add(&session->broken, cpu,
+                unwinder_take(session->host.unwinder, sampler_taken_events(session->sampler),
+                              records, &session->unwound, &session->stacks));
     return session_take_result(session, cpu, records, &session->unwound);
 }
 

@@ -90,6 +90,14 @@ def recordings_of_all_kinds_of_events_pass_verify():
 
 
 @test
+def samples_that_kernels_confuse_are_lost_in_the_recording_too():
+    """A snapshot knows of losses by the records alone."""
+    known = {name: recording.manifest(recorded(name))["lost"] for name in SESSIONS}
+    equal({name: recording.lost([recorded(name)]) for name in SESSIONS}, known, "lost samples by the records")
+    print(f"# left out: {known}")
+
+
+@test
 def tracepoints_are_shown_with_their_fields():
     shown = perf("script", "-i", recorded("tracepoints"), "-F", "event,trace").splitlines()
     switches = [line for line in shown if "sched:sched_switch" in line]

@@ -45,7 +45,7 @@ static inline Bytes store_batch_bytes(const StoreBatch *batch) {
 }
 
 typedef enum StoreCause {
-    STORE_LOST_RING,  /* the ring was full */
+    STORE_LOST_RING,  /* the ring was full, or held what is no sample */
     STORE_LOST_QUEUE, /* our queue was full */
 } StoreCause;
 
