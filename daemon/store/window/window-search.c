@@ -14,7 +14,9 @@
  * A window ends at a reboot, because the clock of the samples starts again there.
  */
 
-enum { STOP_AFTER = 3 }; /* number of segments in a row that end before the window */
+/* After so many segments in a row that end before the window no manifest is read any more. What is
+ * known is still looked at: the clock may have been wrong for a while. */
+enum { STOP_AFTER = 3 };
 
 typedef struct Search {
     Window *window;
@@ -182,7 +184,6 @@ static int window_search_consider(Search *s, const Entry *entry, bool *stop) {
         return 0;
     }
     s->before = window_search_is_before(s, entry) ? s->before + 1 : 0;
-    *stop = s->before >= STOP_AFTER;
     if (!window_search_touches(s, entry))
         return 0;
     if (w->n_parts > 0 && strcmp(w->boot, entry->boot) != 0) {
@@ -213,6 +214,8 @@ static int window_search_add_parts(Search *s) {
 
         if (s->has_view && entry->name.number == s->view_entry.name.number)
             continue;
+        if (s->before >= STOP_AFTER && !entry->is_known)
+            break;
         if (window_search_know(s, entry))
             r = window_search_consider(s, entry, &stop);
         else if (entry->unreadable && w->n_parts > 0)

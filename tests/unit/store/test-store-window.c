@@ -273,6 +273,40 @@ TEST(a_window_from_before_the_boot_is_partial) {
     CHECK_EQ(s.info.n_partial, 0);
 }
 
+/* The clock was a day behind for four segments, and was set right again. */
+TEST(a_clock_that_was_wrong_for_a_while_hides_nothing_older) {
+    enum { ALL = 6 };
+    const uint64_t day_ns = 86400000000000;
+    _cleanup_(window_freep) Window *window = NULL;
+    _cleanup_(scene_done) Scene s;
+    SnapshotFailure why;
+    WindowQuery query = {.session = "default"};
+    Folder *folder;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], ALL));
+    s.session = store_session_close(s.session);
+    folder = store_folder(s.place.store, "default");
+    CHECK(folder && folder->n_entries == ALL);
+    for (size_t i = 0; i < ALL; i++) {
+        Entry *entry = &folder->entries[i];
+
+        CHECK(entry->is_known);
+        if (i == 0)
+            query.since_ns = entry->first_real_ns;
+        query.until_ns = entry->last_real_ns + 1;
+        if (i == 0 || i == ALL - 1)
+            continue;
+        entry->first_real_ns -= day_ns;
+        entry->last_real_ns -= day_ns;
+        entry->real_shift_ns -= day_ns;
+    }
+    CHECK_OK(window_new(s.place.store, &query, &window, &why));
+    CHECK_EQ(window->n_parts, 2);
+    CHECK_EQ(window->parts[0].name.number, 1);
+    CHECK_EQ(window->parts[1].name.number, ALL);
+}
+
 TEST(links_in_the_snapshot_folder_are_ignored) {
     _cleanup_(scene_done) Scene s;
     SnapshotRequest wanted = request("mine");
