@@ -35,11 +35,14 @@ void op_publish(StoreSession *s) {
 
 /* Publishes what readers may see: everything that is written so far. */
 static void op_show(StoreSession *s) {
+    SegmentView old = {.fd = -1};
     int r;
 
     pthread_mutex_lock(&s->mutex);
-    r = segment_view_follow(&s->view, s->segment);
+    r = segment_view_follow(&s->view, s->segment, &old);
     pthread_mutex_unlock(&s->mutex);
+    /* This may be the last descriptor of a deleted file, whose closing takes the disk's time. */
+    segment_view_done(&old);
     if (r < 0)
         log_limited(&s->hiding, LOG_LEVEL_WARNING, r,
                     "Failed to show the open segment of session '%s' to snapshots: %m", s->name);

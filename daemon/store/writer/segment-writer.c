@@ -198,8 +198,7 @@ static void segment_writer_close_all(StoreSession *s) {
     SegmentView view;
 
     pthread_mutex_lock(&s->mutex);
-    view = s->view;
-    s->view = (SegmentView){.fd = -1};
+    view = segment_view_take(&s->view);
     pthread_mutex_unlock(&s->mutex);
     segment_view_done(&view);
     s->left_open = s->segment || s->following;

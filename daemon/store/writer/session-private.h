@@ -138,8 +138,10 @@ void *session_write(void *session);
  * and the session's. */
 int segment_view_copy(const SegmentView *view, SegmentView *ret);
 void segment_view_done(SegmentView *view);
+/* Empties the view; the caller ends what it was, where he may wait for a disk. */
+SegmentView segment_view_take(SegmentView *view);
 /* Copies the events of a view. */
 int segment_view_copy_events(const PdEvents *from, PdEvents **ret);
 /* Updates the view from `segment` (NULL: none); call it on the writer with the session's mutex
- * held. */
-int segment_view_follow(SegmentView *view, const Segment *segment);
+ * held, and end *ret_old without it. */
+int segment_view_follow(SegmentView *view, const Segment *segment, SegmentView *ret_old);

@@ -43,15 +43,20 @@ static int view_copy_rest(SegmentView *to, int fd, const PdEvents *events, Bytes
     return to->fd < 0 ? -errno : 0;
 }
 
-int segment_view_follow(SegmentView *view, const Segment *segment) {
+SegmentView segment_view_take(SegmentView *view) {
+    SegmentView taken = *view;
+
+    *view = (SegmentView){.fd = -1};
+    return taken;
+}
+
+int segment_view_follow(SegmentView *view, const Segment *segment, SegmentView *ret_old) {
     int r = 0;
 
-    if (!segment) {
-        segment_view_done(view);
+    if (!segment || (view->manifest && view->manifest->sequence != segment->manifest->sequence))
+        *ret_old = segment_view_take(view);
+    if (!segment)
         return 0;
-    }
-    if (view->manifest && view->manifest->sequence != segment->manifest->sequence)
-        segment_view_done(view);
     if (!view->manifest) {
         view->floor_ns = 0;
         view->name = segment->plan->name;
