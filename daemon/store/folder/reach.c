@@ -57,9 +57,8 @@ static double reach_wanted_bytes(const Store *store, const Folder *folder) {
 }
 
 /* The bytes that it holds at this level; its forecast so far is the upper bound. */
-static double reach_bytes_at(const Store *store, const Folder *folder, uint64_t limit, bool runtime,
-                             double level) {
-    double share = (double)store_share_bytes(store, folder, limit, runtime);
+static double reach_bytes_at(const Folder *folder, uint64_t equal_share, double level) {
+    double share = (double)folder_share_bytes(folder, equal_share);
 
     return fmin(fmax(share + level, 0), folder->forecast_bytes);
 }
@@ -68,6 +67,7 @@ static double reach_bytes_at(const Store *store, const Folder *folder, uint64_t 
  * shares are computed from. */
 static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) {
     double low = -(double)limit, high = (double)limit, sum = 0;
+    uint64_t equal_share = store_equal_share(store, limit, runtime);
 
     for (const Folder *f = store->folders; f; f = f->next)
         sum += f->runtime >= runtime ? f->forecast_bytes : 0;
@@ -78,7 +78,7 @@ static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) 
 
         sum = 0;
         for (const Folder *f = store->folders; f; f = f->next)
-            sum += f->runtime >= runtime ? reach_bytes_at(store, f, limit, runtime, level) : 0;
+            sum += f->runtime >= runtime ? reach_bytes_at(f, equal_share, level) : 0;
         if (sum > room)
             high = level;
         else
@@ -86,7 +86,7 @@ static void reach_fill(Store *store, uint64_t limit, double room, bool runtime) 
     }
     for (Folder *f = store->folders; f; f = f->next)
         if (f->runtime >= runtime)
-            f->forecast_bytes = reach_bytes_at(store, f, limit, runtime, low);
+            f->forecast_bytes = reach_bytes_at(f, equal_share, low);
 }
 
 /* In the order of retention: first runtime sessions within their quarter, then all. */

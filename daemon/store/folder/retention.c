@@ -131,13 +131,16 @@ static uint64_t retention_runtime_bytes(const Store *store) {
     return used;
 }
 
-uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t limit, bool runtime) {
+uint64_t store_equal_share(const Store *store, uint64_t limit, bool runtime) {
     uint64_t n = 0;
 
     for (const Folder *f = store->folders; f; f = f->next)
         n += f->bytes + f->open_bytes > 0 && f->runtime >= runtime;
-    limit = n > 0 ? limit / n : limit;
-    return folder->max_use_bytes > 0 ? MIN(limit, folder->max_use_bytes) : limit;
+    return n > 0 ? limit / n : limit;
+}
+
+uint64_t folder_share_bytes(const Folder *folder, uint64_t equal_share) {
+    return folder->max_use_bytes > 0 ? MIN(equal_share, folder->max_use_bytes) : equal_share;
 }
 
 static bool retention_may_go(const Entry *entry) {
@@ -228,11 +231,12 @@ static bool retention_take_by_session(Store *store, Folder *folder, const ClockA
 /* Takes the oldest segment of the session that exceeds its share the most. */
 static bool retention_take_of_most(Store *store, uint64_t limit, bool runtime, const char *why,
                                    Victim *ret) {
+    uint64_t equal_share = store_equal_share(store, limit, runtime);
     int64_t most = INT64_MIN;
 
     for (Folder *folder = store->folders; folder; folder = folder->next) {
         int64_t over = (int64_t)(folder->bytes + folder->open_bytes) -
-                       (int64_t)store_share_bytes(store, folder, limit, runtime);
+                       (int64_t)folder_share_bytes(folder, equal_share);
         Entry *entry = folder->runtime >= runtime ? retention_oldest(folder) : NULL;
 
         if (!entry || over <= most)

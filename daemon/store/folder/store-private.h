@@ -172,8 +172,9 @@ uint64_t store_limit_bytes(const Store *store);
 uint64_t store_runtime_limit_bytes(const Store *store);
 /* The share of a session: an equal part of the whole for each session (or each runtime session)
  * that has segments, except those with a limit of their own. When space is needed, the session that
- * exceeds its share the most gives it. */
-uint64_t store_share_bytes(const Store *store, const Folder *folder, uint64_t limit, bool runtime);
+ * exceeds its share the most gives it. The first looks at all sessions. */
+uint64_t store_equal_share(const Store *store, uint64_t limit, bool runtime);
+uint64_t folder_share_bytes(const Folder *folder, uint64_t equal_share);
 void store_set_budget(Store *store, const Config *config);
 /* Asks the file system for its free space; call it without the mutex. */
 void store_measure(Store *store);

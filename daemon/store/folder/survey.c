@@ -275,6 +275,29 @@ int store_folder_new(Store *store, const char *name, Folder **ret) {
     return 0;
 }
 
+static bool survey_has_files(int folder) {
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    bool found = !dir;
+
+    for (struct dirent *e; !found && (e = readdir(dir));)
+        found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+                strcmp(e->d_name, SEQUENCE_FILE) != 0 && strcmp(e->d_name, RUNTIME_FILE) != 0;
+    return found;
+}
+
+/* Removes the folder of a session that 'profctl start' began and whose segments are all deleted, so
+ * that those of a thousand names do not stay for ever. One that holds anything else stays. */
+static bool survey_drop(Store *store, const char *name) {
+    _cleanup_close_ int fd = -1;
+
+    if (dirfd_open_folder(store->sessions, name, &fd) < 0 || survey_has_files(fd) ||
+        unlinkat(fd, RUNTIME_FILE, 0) < 0)
+        return false;
+    (void)unlinkat(fd, SEQUENCE_FILE, 0);
+    return unlinkat(store->sessions, name, AT_REMOVEDIR) == 0;
+}
+
 static int survey_session(Store *store, const char *name) {
     Folder *folder;
     size_t n;
@@ -282,6 +305,8 @@ static int survey_session(Store *store, const char *name) {
 
     if (!config_name_is_valid(name))
         return -EBADMSG;
+    if (survey_drop(store, name))
+        return 0;
     r = store_folder_new(store, name, &folder);
     if (r < 0)
         return r;

@@ -317,6 +317,31 @@ TEST(an_open_segment_of_a_removed_session_is_recovered) {
     munmap(shared, sizeof(*shared));
 }
 
+TEST(only_empty_folders_of_started_sessions_go_at_the_next_start) {
+    SessionConfig configured = store_session("configured", LAYOUT_FILE, 3),
+                  empty = store_session("empty", LAYOUT_FILE, 3),
+                  full = store_session("full", LAYOUT_FILE, 3);
+    StoreSession *session = NULL;
+
+    PLACE(place);
+    empty.runtime = full.runtime = true;
+    CHECK_OK(place_open(&place));
+    CHECK_OK(store_session_new(place.store, &configured, false, &session));
+    store_session_close(session);
+    CHECK_OK(store_session_new(place.store, &full, false, &session));
+    CHECK_OK(begin_segment(&place, session));
+    CHECK_OK(write_samples(session, 0, clock_anchor_now().monotonic_ns, 1000));
+    CHECK_OK(end_sweep(session, 1));
+    store_session_close(session);
+    CHECK_OK(store_session_new(place.store, &empty, false, &session));
+    store_session_close(session);
+    CHECK_EQ(shell("test -d %s/sessions/empty", place.path), 0);
+    CHECK_OK(place_again(&place));
+    CHECK(shell("test -e %s/sessions/empty", place.path) != 0);
+    CHECK_EQ(shell("test -d %s/sessions/configured", place.path), 0);
+    CHECK_EQ(count_names(&place, "full", ".perf.data", NULL), 1);
+}
+
 TEST(a_session_whose_folder_another_recovers_waits_for_it) {
     SessionConfig gone = store_session("gone", LAYOUT_FILE, 3),
                   other = store_session("other", LAYOUT_FILE, 3);
