@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, other_boot, session  # noqa: E402
 from scene import Scene  # noqa: E402
-from varlink import Varlink, fault  # noqa: E402
+from varlink import Fault, Varlink, fault  # noqa: E402
 from workload import need_root, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
@@ -283,6 +283,25 @@ def client_says_how_often_it_wants_what_is_new():
             v.send("Follow", {"everyUsec": -1}, upgrade=True)
             with fault("InvalidParameter"):
                 v.reply()
+
+
+@test
+def window_that_ends_before_the_recording_begins_is_refused_or_a_gap():
+    """Until the first sweep nobody knows whether something is still to come."""
+    need_root()
+    config = "[Profd]\nFlushIntervalSec=1h\n" + session(Event="cpu-clock", Frequency=19)
+    wish = {"sinceUsec": now_us() - 20_000_000, "untilUsec": now_us() - 10_000_000}
+    with scratch() as folder, Daemon(folder, config=config) as daemon, connected(daemon=daemon) as v:
+        for i in range(20):
+            v.one("Start", session=f"late{i}", settings={"Event": "cpu-clock", "Frequency": "19"})
+            time.sleep(i / 100)
+            try:
+                stream = Stream(daemon=daemon, session=f"late{i}", **wish).to_end()
+            except Fault as refusal:
+                equal(refusal.name, "WindowUnavailable", "the refusal")
+            else:
+                equal((samples(stream.data), len(stream.gaps)), ([""], 1), "what is in the stream")
+            v.one("Stop", session=f"late{i}")
 
 
 @test

@@ -251,22 +251,22 @@ static bool follower_stream_is_set(const FollowerStream *s, const Manifest *m, u
 int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     const uint64_t since_ns = s->since_ns, until_ns = s->until_ns, real_offset = s->real_offset;
     const Manifest *m = state->manifest;
+    bool is_after;
     int r;
 
     follower_stream_set_times(s, m);
     if (s->number > 0)
         follower_stream_put_break(s, state);
     /* Samples of neighbours may overlap by what a sweep took. */
-    if (m->covered && m->coverage.from_ns > s->until_ns &&
-        (m->samples == 0 || m->first_ns >= s->until_ns)) {
-        bool is_set = s->number > 0 && follower_stream_is_set(s, m, real_offset);
+    is_after = m->covered && m->coverage.from_ns > s->until_ns &&
+               (m->samples == 0 || m->first_ns >= s->until_ns);
+    if (is_after && s->number > 0) {
+        bool is_set = follower_stream_is_set(s, m, real_offset);
 
         /* The segment may be of another boot: its clock does not have the end of the window. */
-        if (s->number > 0) {
-            s->since_ns = since_ns;
-            s->until_ns = until_ns;
-            s->real_offset = real_offset;
-        }
+        s->since_ns = since_ns;
+        s->until_ns = until_ns;
+        s->real_offset = real_offset;
         if (!is_set)
             return 1;
         /* Skipped: when the clock is set back, later segments may lie in the window again. */
@@ -292,7 +292,8 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
     /* Before the samples: who cuts the stream at one of them then knows what was not recorded. */
     if (r == 0)
         follower_stream_put_gaps(s, &m->coverage);
-    return r;
+    /* A window before all segments has their header, so that it can be read, and a gap. */
+    return r == 0 && is_after ? 1 : r;
 }
 
 static bool follower_stream_is_state(uint32_t type) {

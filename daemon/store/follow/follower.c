@@ -222,13 +222,17 @@ static bool follower_may_come(const Follower *f, const SnapshotFailure *why) {
     const FollowerOptions *o = &f->options;
     Store *store = f->owner->store;
     const Folder *folder;
-    bool records;
+    bool records = false;
 
     if (o->position_ns > 0 || o->until_ns == 0 || o->until_ns > clock_ns(CLOCK_REALTIME))
         return true;
     pthread_mutex_lock(&store->mutex);
     folder = store_folder(store, o->session);
-    records = folder && folder->session;
+    if (folder && folder->session) {
+        pthread_mutex_lock(&folder->session->mutex);
+        records = folder->session->view.manifest;
+        pthread_mutex_unlock(&folder->session->mutex);
+    }
     pthread_mutex_unlock(&store->mutex);
     return records && o->until_ns > why->newest_ns;
 }
