@@ -42,6 +42,7 @@ static const JournalEvent events[] = {
     { "degraded-scan-stuck",        "c4d7a0f2b6f94c8c8a53e5e1d7b9f062" },
     { "degraded-no-build-ids",      "e39b7f1c54d24f6fae0c6a8d92c1b873" },
     { "degraded-short-stacks",      "29225de3fb4b4a42be315c317c65996b" },
+    { "degraded-late-start",        "42483cd5ddd445688de8ba5f9dcb4665" },
     { "mended",                     "1d4ebe75ca264ce6b7d5909d909be207" },
     { "store-failed",               "f46e642770ec48e7ab9860aa5c5dac97" },
     { "disk-full",                  "c8eb828afb1d40248b897355b9f3e960" },

@@ -30,7 +30,7 @@ static const DegradedReason rows[] = {
     { DEGRADED_STOPPED,           "stopped",          "stopped",                    "it is stopped and records nothing",                           "'profctl start' starts it"                            },
     { DEGRADED_PAUSED,            "paused",           "paused",                     "it is paused and records nothing",                            "'profctl resume' resumes it"                          },
     { DEGRADED_FAILED,            "failed",           "failed",                     "it cannot record, and profd tries it again",                  "'profctl show-session' shows why"                     },
-    { DEGRADED_LATE_START,        "lateStart",        "failed",                     "it does not record yet, its events or the store do not answer", "see 'journalctl -u profd'; 'profctl stop' gives it up" },
+    { DEGRADED_LATE_START,        "lateStart",        "degraded-late-start",        "it does not record yet, its events or the store do not answer", "see 'journalctl -u profd'; 'profctl stop' gives it up" },
     { DEGRADED_NO_CPUS,           "noCpus",           "degraded-no-cpus",           "none of its CPUs is online, and it records nothing",          "bring one online, or name others in CPUs="            },
     { DEGRADED_SCAN_STUCK,        "scanStuck",        "degraded-scan-stuck",        "/proc does not answer, and new programs have no names", "end the process that hangs, or restart profd"    },
     { DEGRADED_NO_BUILD_IDS,      "noBuildIds",       "degraded-no-build-ids",      "profd-elf does not run, and new programs have no build ids",  "see 'journalctl -u profd', or install profd again"    },

@@ -89,9 +89,15 @@ static void gateway_check_age(GatewayLoad *load, size_t i) {
 
 static void gateway_check_s3(GatewayLoad *load, size_t i) {
     static const char *const keys[] = {"Region", "KeyTemplate", "Content", "ObjectIntervalSec"};
+    const SendConfig *send = &load->config->sends[i];
+    const char *problem = NULL;
 
+    /* What its keys say together; such a destination is refused later. */
+    if (strcmp(send->type, "s3") == 0 && load->check_store && load->check_store(send, &problem) < 0)
+        gateway_load_report(load, &load->sends[i], SECTION_SEND, "Type", "[Send %s]: %s",
+                            send->name, problem ?: "its keys do not go together");
     for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
-        if (strcmp(load->config->sends[i].type, "s3") != 0 &&
+        if (strcmp(send->type, "s3") != 0 &&
             gateway_load_has(&load->sends[i], SECTION_SEND, keys[k]))
             gateway_load_report(load, &load->sends[i], SECTION_SEND, keys[k],
                                 "%s= is for Type=s3 alone", keys[k]);

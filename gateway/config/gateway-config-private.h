@@ -33,6 +33,7 @@ typedef struct GatewayLoad {
     GatewayOrigins *whole; /* of [Gateway] and [Listen], which have no key in common */
     GatewayOrigins *sends; /* one for each destination, */
     GatewayOrigins *rules; /* and for each rule */
+    GatewayStoreCheck check_store;
     GatewayOrigin refused; /* the last line that is not understood and may be part of a rule */
 } GatewayLoad;
 

@@ -71,14 +71,19 @@ typedef struct GatewayConfig {
     size_t n_rules;
 } GatewayConfig;
 
+/* -EINVAL with a static sentence in *ret_problem: what the keys of an object store say together is
+ * wrong. */
+typedef int (*GatewayStoreCheck)(const SendConfig *send, const char **ret_problem);
+
 /*
  * Loads `path` (NULL: the first profd/gateway.conf in /etc, /run, /usr/lib; none is fine) with its
  * drop-ins, below `root` ("": the real one). Accepts valid keys and reports the others; sections
  * that cannot work are reported and left out. Returns the number of problems, or a negative errno
- * when a file cannot be read.
+ * when a file cannot be read. Destinations of Type=s3 are checked by `check_store`, unless it is
+ * NULL.
  */
-int gateway_config_load(const char *root, const char *path, ConfigProblem on_problem,
-                        void *userdata, GatewayConfig **ret);
+int gateway_config_load(const char *root, const char *path, GatewayStoreCheck check_store,
+                        ConfigProblem on_problem, void *userdata, GatewayConfig **ret);
 GatewayConfig *gateway_config_ref(GatewayConfig *config);
 /* Frees it when nobody holds a reference any more. */
 GatewayConfig *gateway_config_free(GatewayConfig *config);

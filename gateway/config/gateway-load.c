@@ -236,10 +236,10 @@ void gateway_load_done(GatewayLoad *load) {
     load->config = gateway_config_free(load->config);
 }
 
-int gateway_config_load(const char *root, const char *path, ConfigProblem on_problem,
-                        void *userdata, GatewayConfig **ret) {
-    _cleanup_(gateway_load_done)
-        GatewayLoad load = {.files = {.on_problem = on_problem, .userdata = userdata}};
+int gateway_config_load(const char *root, const char *path, GatewayStoreCheck check_store,
+                        ConfigProblem on_problem, void *userdata, GatewayConfig **ret) {
+    _cleanup_(gateway_load_done) GatewayLoad load = {
+        .files = {.on_problem = on_problem, .userdata = userdata}, .check_store = check_store};
     int r = config_files_find(&load.files, root, "profd/gateway.conf", path);
 
     if (r == 0)

@@ -42,30 +42,11 @@ static int gateway_read_place_socket(const GatewayOptions *options, GatewayConfi
     return 0;
 }
 
-/* What the keys of an object store say together. Such a destination is refused later. */
-static int gateway_read_check_stores(const GatewayOptions *options, const GatewayConfig *config) {
-    int problems = 0;
-
-    for (size_t i = 0; i < config->n_sends; i++) {
-        const char *problem = NULL;
-        char sentence[512];
-
-        if (strcmp(config->sends[i].type, "s3") != 0 ||
-            s3_destination_check(&config->sends[i], &problem) == 0)
-            continue;
-        (void)snprintf(sentence, sizeof(sentence), "[Send %s]: %s", config->sends[i].name,
-                       problem ?: "its keys do not go together");
-        gateway_read_on_problem(NULL, options->config ?: "gateway.conf", 0, sentence);
-        problems++;
-    }
-    return problems;
-}
-
 int gateway_read_config(const GatewayOptions *options, GatewayConfig **ret) {
-    int r = gateway_config_load("", options->config, gateway_read_on_problem, NULL, ret);
+    int r = gateway_config_load("", options->config, s3_destination_check, gateway_read_on_problem,
+                                NULL, ret);
 
     return r < 0 ? log_error(r, "Failed to read configuration '%s': %m",
                              options->config ?: "gateway.conf")
-                 : r + gateway_read_place_socket(options, *ret) +
-                       gateway_read_check_stores(options, *ret);
+                 : r + gateway_read_place_socket(options, *ret);
 }

@@ -48,9 +48,9 @@ static const struct {
     {"NoSuchSession", -ENOTCONN, "profd has no session of the name of Session=."},
     {"NoSuchSnapshot", -ENODATA, "A snapshot was removed before it was uploaded."},
     {"Busy", -ENOTCONN, "profd has too much to do."},
-    {"DiskBudget", -ENOTCONN,
+    {"DiskBudget", -EDQUOT,
      "The snapshots of profd take all the space that they may: remove "
-     "some, or raise SnapshotMaxBytes= in profd.conf."},
+     "some, or raise SnapshotMaxUse= in profd.conf."},
     {"DiskFull", -ENOTCONN, "The disk of profd is full."},
 };
 

@@ -80,6 +80,7 @@ def check_config_names_file_and_line_of_each_problem():
     check("FILE.d/50-site.conf:2: Share=200% is out of range" in said, said)
     status, said = checked(send("s", Type="s3", URL="http://s/bucket", KeyTemplate="same"))
     equal(status, 1, "status of a key template that gives all objects one key")
+    check("FILE:2: [Send s]: two objects would have the same key" in said, said)
     done = run("--check-config", "--config=/nonexistent/gateway.conf")
     equal(done.returncode, 1, "status without the file")
     check("Failed to read configuration" in done.stderr, done.stderr)

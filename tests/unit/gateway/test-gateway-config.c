@@ -31,7 +31,7 @@ static int load(const char *text, GatewayConfig **ret, Problems *ret_problems) {
     *ret = gateway_config_free(*ret);
     r = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
     if (r == 0)
-        r = gateway_config_load("", path, note, ret_problems, ret);
+        r = gateway_config_load("", path, NULL, note, ret_problems, ret);
     (void)unlink(path);
     return r;
 }
