@@ -335,7 +335,7 @@ int session_take(Session *session, const Batch *batch) {
     if (session->resume)
         records = resume_skip(session->resume, sampler_taken_events(session->sampler), batch->cpu,
                               records);
-    /* Unwinding leaves them out as well. */
+    /* Unwinding leaves them out as well: a copy of them here would hold stacks. */
     if (session->removes_broken_samples && !is_unwound)
         records = session_take_remove_broken(session, batch->cpu, records);
     /* No segment is open, because the queue had no room to begin one. */

@@ -157,14 +157,16 @@ static bool unwinder_has_stack(const PdEvent *event) {
     return event && (event->attr.sample_type & needed) == needed;
 }
 
-/* False: it is not what its event announces, and there may be a stack anywhere in it. */
+/* False: it is not what its event announces, and there may be a stack anywhere in it. What lies
+ * behind its fields nobody wrote: it is what the ring held before, most often the stack of another
+ * process. */
 static bool unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, const PdEvent *event,
                                  Buffer *out, UnwinderCounts *counts) {
     UnwindVerdict verdict;
     UnwindChain chain;
     PdSample sample;
 
-    if (!event || pd_sample_parse(record, event, &sample) < 0)
+    if (!event || !pd_sample_is_whole(record, event) || pd_sample_parse(record, event, &sample) < 0)
         return false;
     if (!unwinder_has_stack(event)) {
         buffer_append(out, record->data, record->size);

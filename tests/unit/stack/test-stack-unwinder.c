@@ -341,6 +341,36 @@ TEST(a_truncated_sample_is_dropped_and_counted) {
     CHECK_EQ(out.size, 0);
 }
 
+/* Kernels give it the size of an event of somebody else, and leave in it what the ring held. */
+TEST(a_sample_longer_than_its_fields_is_dropped_and_counted) {
+    enum { SURPLUS = 168 };
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(sampling_done) Sampling sampling = sampling_begin();
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    _cleanup_(buffer_done) Buffer out = {}, longer = {};
+    TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+    const uint8_t surplus[SURPLUS] = {0xee};
+    UnwinderCounts counts = {};
+    PdRecord record;
+    Bytes records;
+
+    (void)burn(DEPTH, now_ns() + SECOND / 20);
+    records = sampling_end(&sampling);
+    CHECK(pd_records_next(&records, &record));
+    CHECK_EQ(record.type, PD_RECORD_SAMPLE);
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    buffer_append(&longer, record.data, record.size);
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&longer), &out, &counts), 0);
+    CHECK(out.size > 0);
+    buffer_clear(&out);
+    buffer_append(&longer, surplus, SURPLUS);
+    store_u16(longer.data + 6, (uint16_t)(record.size + SURPLUS), false);
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&longer), &out, &counts), 1);
+    CHECK_EQ(out.size, 0);
+}
+
 /* Whose stack would go to the disk. */
 TEST(a_sample_of_an_event_that_nobody_knows_is_left_out_and_counted) {
     _cleanup_(fixture_done) Fixture f = with_shell();
