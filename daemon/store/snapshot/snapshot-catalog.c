@@ -12,9 +12,9 @@
 #include "util/log.h"
 
 /*
- * The list of finished snapshots: read from the folder at start and kept in memory. A name with a
- * leading dot was never finished. A snapshot without a manifest has no owner and stays until
- * somebody removes it.
+ * The list of finished snapshots: read from the folder, at start and after the folder was replaced,
+ * and kept in memory. A name with a leading dot was never finished. A snapshot without a manifest
+ * has no owner and stays until somebody removes it.
  */
 
 static bool snapshot_catalog_has_suffix(const char *text, const char *suffix,
@@ -28,16 +28,16 @@ static bool snapshot_catalog_has_suffix(const char *text, const char *suffix,
     return snapshot_name_is_valid(ret);
 }
 
-void snapshot_list_add(SnapshotEngine *engine, Kept *kept) {
+void snapshot_list_add(KeptList *list, Kept *kept) {
     Kept *behind;
 
-    TAILQ_FOREACH(behind, &engine->kept, list)
+    TAILQ_FOREACH(behind, list, list)
         if (strcmp(behind->info.name, kept->info.name) >= 0)
             break;
     if (behind)
         TAILQ_INSERT_BEFORE(behind, kept, list);
     else
-        TAILQ_INSERT_TAIL(&engine->kept, kept, list);
+        TAILQ_INSERT_TAIL(list, kept, list);
 }
 
 Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
@@ -47,6 +47,10 @@ Kept *snapshot_list_find(SnapshotEngine *engine, const char *name) {
         if (strcmp(kept->info.name, name) == 0)
             break;
     return kept;
+}
+
+bool snapshot_is_lost(const SnapshotEngine *engine, const Kept *kept) {
+    return kept->generation != atomic_load(&engine->generation);
 }
 
 static size_t snapshot_catalog_count_files(int folder, const char *data) {
@@ -77,7 +81,7 @@ static void snapshot_catalog_make_up(int folder, const char *data, const char *n
 }
 
 /* Seals a snapshot that could not be sealed when it was finished. There are few of these, and this
- * runs at start, when nothing waits. */
+ * runs at start, when nothing waits, or on the housekeeper. */
 static void snapshot_catalog_seal_late(SnapshotEngine *engine, const char *data, bool is_folder,
                                        const Kept *kept) {
     char manifest[SNAPSHOT_FILE_MAX];
@@ -90,7 +94,8 @@ static void snapshot_catalog_seal_late(SnapshotEngine *engine, const char *data,
     seal_recording(&engine->store->seal, engine->folder, manifest, false, kept->info.sensitive);
 }
 
-static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, const char *name) {
+static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, const char *name,
+                                      KeptList *to) {
     Kept *kept = calloc(1, sizeof(*kept));
     bool is_folder;
     uint64_t bytes;
@@ -113,7 +118,7 @@ static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, 
     kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
     kept->info.bytes = bytes;
     kept->info.n_files = is_folder ? snapshot_catalog_count_files(engine->folder, data) : 1;
-    snapshot_list_add(engine, kept);
+    snapshot_list_add(to, kept);
     return 0;
 }
 
@@ -127,24 +132,22 @@ static void snapshot_catalog_remove_stray_manifest(SnapshotEngine *engine, const
         (void)unlinkat(engine->folder, text, 0);
 }
 
-static int snapshot_catalog_load_name(SnapshotEngine *engine, const char *text) {
+static void snapshot_catalog_remove_unfinished(SnapshotEngine *engine, const char *text) {
     char name[SNAPSHOT_NAME_MAX];
 
-    if (text[0] == '.') {
-        if (strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
-            dirfd_remove(engine->folder, text) == 0)
-            log_notice("Removed '%.100s', an unfinished snapshot, from store '%s'", text,
-                       engine->store->path);
-        return 0;
+    if (text[0] != '.') {
+        if (snapshot_catalog_has_suffix(text, SNAPSHOT_MANIFEST, name))
+            snapshot_catalog_remove_stray_manifest(engine, text, name);
+        return;
     }
-    if (snapshot_catalog_has_suffix(text, SNAPSHOT_DATA, name))
-        return snapshot_catalog_load_data(engine, text, name);
-    if (snapshot_catalog_has_suffix(text, SNAPSHOT_MANIFEST, name))
-        snapshot_catalog_remove_stray_manifest(engine, text, name);
-    return 0;
+    if (strcmp(text, ".") != 0 && strcmp(text, "..") != 0 &&
+        dirfd_remove(engine->folder, text) == 0)
+        log_notice("Removed '%.100s', an unfinished snapshot, from store '%s'", text,
+                   engine->store->path);
 }
 
-int snapshot_list_load(SnapshotEngine *engine) {
+int snapshot_list_load(SnapshotEngine *engine, bool at_start, KeptList *to) {
+    char name[SNAPSHOT_NAME_MAX];
     int fd = openat(engine->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
@@ -152,14 +155,18 @@ int snapshot_list_load(SnapshotEngine *engine) {
     disk_touch(__func__);
     if (!dir)
         return -errno;
-    for (struct dirent *e; r == 0 && (e = readdir(dir));)
-        r = snapshot_catalog_load_name(engine, e->d_name);
+    for (struct dirent *e; r == 0 && (e = readdir(dir));) {
+        if (snapshot_catalog_has_suffix(e->d_name, SNAPSHOT_DATA, name))
+            r = snapshot_catalog_load_data(engine, e->d_name, name, to);
+        else if (at_start)
+            snapshot_catalog_remove_unfinished(engine, e->d_name);
+    }
     return r;
 }
 
-void snapshot_list_free(SnapshotEngine *engine) {
-    for (Kept *kept; (kept = TAILQ_FIRST(&engine->kept));) {
-        TAILQ_REMOVE(&engine->kept, kept, list);
+void snapshot_list_free(KeptList *list) {
+    for (Kept *kept; (kept = TAILQ_FIRST(list));) {
+        TAILQ_REMOVE(list, kept, list);
         free(kept);
     }
 }

@@ -107,7 +107,7 @@ static int snapshot_change_begin(SnapshotEngine *engine, Kept *kept, bool remove
     Change *change;
     int r;
 
-    if (kept->changes)
+    if (kept->changes || snapshot_is_lost(engine, kept))
         return -EBUSY;
     change = calloc(1, sizeof(*change));
     if (!change)
@@ -158,7 +158,7 @@ void snapshot_remove_doomed(SnapshotEngine *engine) {
     if (engine->ending)
         return;
     TAILQ_FOREACH(k, &engine->kept, list)
-        if (k->fate != FATE_STAYS && !k->changes &&
+        if (k->fate != FATE_STAYS && !k->changes && !snapshot_is_lost(engine, k) &&
             snapshot_change_begin(engine, k, true, k->info.pinned, &nobody) < 0)
             return;
 }

@@ -82,7 +82,8 @@ typedef struct SnapshotAnswer {
     bool privileged; /* may use the housekeeper's reserved places */
 } SnapshotAnswer;
 /* Begins the change; on_done is called if 0 is returned. -ENOENT; -EBUSY: another change of it is
- * running, or too many changes wait. Files that are open can still be read to the end. */
+ * running, too many changes wait, or the folder is being listed again after it was replaced. Files
+ * that are open can still be read to the end. */
 int snapshot_remove(SnapshotEngine *engine, const char *name, const SnapshotAnswer *answer);
 int snapshot_set_pinned(SnapshotEngine *engine, const char *name, bool pinned,
                         const SnapshotAnswer *answer);

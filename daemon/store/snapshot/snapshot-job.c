@@ -196,26 +196,10 @@ static int snapshot_job_settle_name(Snapshot *job) {
     return 0;
 }
 
-/* If the folder was deleted meanwhile, its snapshots are lost. */
-static int snapshot_job_regain_folder(SnapshotEngine *engine) {
-    _cleanup_close_ int fd = -1;
-    int r = store_reopen_snapshots(engine->store, engine->folder);
-
-    if (r < 0)
-        return r == -EALREADY ? 0 : r;
-    fd = r;
-    pthread_mutex_lock(&engine->mutex);
-    r = dup3(fd, engine->folder, O_CLOEXEC) < 0 ? -errno : 0;
-    for (Kept *k = TAILQ_FIRST(&engine->kept); r == 0 && k; k = TAILQ_NEXT(k, list))
-        k->lost = true;
-    pthread_mutex_unlock(&engine->mutex);
-    return r;
-}
-
 void snapshot_job_run(Snapshot *job) {
     char scratch[SNAPSHOT_FILE_MAX];
     _cleanup_close_ int fd = -1;
-    int r = snapshot_job_regain_folder(job->engine);
+    int r = snapshot_folder_regain(job->engine, &job->kept->generation);
 
     disk_touch(__func__);
     if (r == 0)
@@ -227,6 +211,9 @@ void snapshot_job_run(Snapshot *job) {
         r = snapshot_job_build(job, fd);
     if (r >= 0)
         r = snapshot_job_settle_data(job, fd, scratch);
+    /* What has its name in another folder is at best a copy of an unfinished file. */
+    if (r >= 0 && snapshot_is_lost(job->engine, job->kept))
+        r = -ESTALE;
     if (r >= 0 && !job->kept->info.transient)
         r = snapshot_job_publish(job, scratch);
     if (r >= 0)

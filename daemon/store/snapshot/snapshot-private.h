@@ -38,9 +38,11 @@ typedef struct Kept {
     SnapshotInfo info;
     bool privileged; /* made by an administrator */
     bool changes;    /* the housekeeper is changing it */
-    bool lost;       /* somebody deleted its folder; protected by the mutex */
     Fate fate;
+    unsigned generation; /* of the folder that it was written to or found in */
 } Kept;
+
+typedef TAILQ_HEAD(KeptList, Kept) KeptList;
 
 typedef enum JobState { JOB_WAITS, JOB_RUNS, JOB_ENDED } JobState;
 
@@ -75,8 +77,12 @@ struct SnapshotEngine {
     pthread_t workers[SNAPSHOT_WORKERS];
     size_t n_workers;
     bool ending;
-    int folder;              /* set once; the folder behind it may be replaced with dup2() */
-    TAILQ_HEAD(, Kept) kept; /* sorted by name */
+    int folder;                  /* set once; the folder behind it may be replaced with dup3() */
+    pthread_mutex_t regain;      /* held by a worker that may replace it, also across I/O */
+    _Atomic unsigned generation; /* of the folder; raised after each replacement */
+    unsigned listed;             /* the generation that `kept` shows; of the main thread */
+    bool is_listing;             /* the housekeeper lists it again; of the main thread */
+    KeptList kept;               /* sorted by name */
     LIST_HEAD(, Snapshot) jobs;
     uint64_t clock, counter;
     char path[CONFIG_PATH_MAX * 4]; /* of the snapshot described last */
@@ -104,12 +110,15 @@ void snapshot_make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsign
 void snapshot_next_name(Snapshot *job, unsigned *number);
 
 /* In snapshot-catalog.c: */
-/* Lists the folder and deletes what a killed daemon left unfinished. */
-int snapshot_list_load(SnapshotEngine *engine);
-void snapshot_list_free(SnapshotEngine *engine);
+/* Adds what is in the folder to *to. At the start it deletes what a killed daemon left unfinished;
+ * later it changes no name, since an unfinished snapshot may belong to a job. */
+int snapshot_list_load(SnapshotEngine *engine, bool at_start, KeptList *to);
+void snapshot_list_free(KeptList *list);
 /* Takes ownership. */
-void snapshot_list_add(SnapshotEngine *engine, Kept *kept);
+void snapshot_list_add(KeptList *list, Kept *kept);
 Kept *snapshot_list_find(SnapshotEngine *engine, const char *name);
+/* Whether it was written or listed before the folder was replaced, and not looked for since. */
+bool snapshot_is_lost(const SnapshotEngine *engine, const Kept *kept);
 
 /* In snapshot-budget.c: */
 /* Updates in the store how much all snapshots take. */
@@ -117,6 +126,13 @@ void snapshot_list_account(SnapshotEngine *engine);
 /* Call it with the mutex held: whether the job may take this many bytes; -EDQUOT sets *ret_why. */
 int snapshot_budget(const SnapshotEngine *engine, const Snapshot *job, uint64_t bytes,
                     SnapshotFailure *ret_why);
+
+/* In snapshot-folder.c: */
+/* Called on a worker: opens the folder again if it was deleted or replaced, so that the main thread
+ * lists it again. */
+int snapshot_folder_regain(SnapshotEngine *engine, unsigned *ret_generation);
+/* Has the folder listed again if it was replaced; does nothing while that is going on. */
+void snapshot_folder_list_again(SnapshotEngine *engine);
 
 /* In snapshot-change.c: */
 /* Deletes it from the disk only; not for the main thread while the loop runs. */

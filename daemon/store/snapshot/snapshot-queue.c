@@ -101,27 +101,11 @@ static Snapshot *snapshot_queue_take_ended(SnapshotEngine *engine) {
     if (job) {
         LIST_REMOVE(job, list);
         if (!job->failed)
-            snapshot_list_add(engine, job->kept);
+            snapshot_list_add(&engine->kept, job->kept);
         snapshot_list_account(engine);
     }
     pthread_mutex_unlock(&engine->mutex);
     return job;
-}
-
-/* Removes snapshots from the list whose folder somebody deleted. */
-static void snapshot_queue_forget_lost(SnapshotEngine *engine) {
-    bool any = false;
-    Kept *k;
-
-    pthread_mutex_lock(&engine->mutex);
-    TAILQ_FOREACH(k, &engine->kept, list)
-        if (k->lost) {
-            k->fate = FATE_UNWANTED;
-            any = true;
-        }
-    pthread_mutex_unlock(&engine->mutex);
-    if (any)
-        snapshot_remove_doomed(engine);
 }
 
 static void snapshot_queue_deliver(SnapshotEngine *engine, Snapshot *job) {
@@ -161,7 +145,6 @@ static int snapshot_queue_on_event(void *userdata) {
     uint64_t n;
 
     (void)!read(engine->event, &n, sizeof(n));
-    snapshot_queue_forget_lost(engine);
     while ((job = snapshot_queue_take_progressed(engine)))
         job->callbacks.on_progress(job->callbacks.userdata, atomic_load(&job->progress.done_bytes),
                                    atomic_load(&job->progress.total_bytes));
@@ -169,10 +152,12 @@ static int snapshot_queue_on_event(void *userdata) {
         snapshot_queue_deliver(engine, job);
         snapshot_queue_job_free(job);
     }
+    snapshot_folder_list_again(engine);
     return 0;
 }
 
 static int snapshot_queue_on_timer(void *userdata) {
+    snapshot_folder_list_again(userdata);
     snapshot_expire(userdata);
     return 0;
 }
@@ -181,7 +166,7 @@ static int snapshot_queue_open_engine(SnapshotEngine *engine) {
     int r = dirfd_open_folder(engine->store->root, "snapshots", &engine->folder);
 
     if (r == 0)
-        r = snapshot_list_load(engine);
+        r = snapshot_list_load(engine, true, &engine->kept);
     if (r < 0)
         return r;
     snapshot_list_account(engine);
@@ -208,6 +193,7 @@ int snapshot_engine_new(Store *store, Loop *loop, Worker *housekeeper, SnapshotE
     engine->folder = engine->event = -1;
     TAILQ_INIT(&engine->kept);
     pthread_mutex_init(&engine->mutex, NULL);
+    pthread_mutex_init(&engine->regain, NULL);
     pthread_cond_init(&engine->wake, NULL);
     r = snapshot_queue_open_engine(engine);
     if (r < 0) {
@@ -257,10 +243,11 @@ SnapshotEngine *snapshot_engine_free(SnapshotEngine *engine) {
             (void)snapshot_delete(engine, kept);
         free(kept);
     }
-    snapshot_list_free(engine);
+    snapshot_list_free(&engine->kept);
     closep(&engine->folder);
     closep(&engine->event);
     pthread_mutex_destroy(&engine->mutex);
+    pthread_mutex_destroy(&engine->regain);
     pthread_cond_destroy(&engine->wake);
     free(engine);
     return NULL;

@@ -178,6 +178,42 @@ TEST(a_snapshot_on_a_slow_disk_is_changed_once_and_listed_until_it_is_deleted) {
     sem_destroy(&desk.answers);
 }
 
+TEST(a_removal_that_waits_is_done_after_a_copy_replaced_the_folder) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("gone");
+    Removal removal = {};
+    const SnapshotAnswer answer = {.on_done = on_removed, .userdata = &removal};
+    Desk desk = {};
+    const WorkerJob slow = {.run = work_slowly, .done = do_nothing, .userdata = &desk};
+    SnapshotInfo info;
+
+    sem_init(&desk.answers, 0, 0);
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, (Way){LAYOUT_FILE, 3}, 1));
+    CHECK_OK(make(&s, &wanted));
+    wanted.name = "kept";
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(housekeeper_add(s.housekeeper, &slow, true));
+    CHECK_OK(snapshot_remove(s.engine, "gone", &answer));
+    CHECK_EQ(shell("cd %s && cp -a snapshots copy && mv snapshots old && mv copy snapshots",
+                   s.place.path),
+             0);
+    wanted.name = "after";
+    CHECK_OK(make(&s, &wanted));
+    /* It is listed, but only after the folder was read can it be changed. */
+    CHECK_OK(snapshot_find(s.engine, "kept", &info));
+    CHECK_EQ(snapshot_set_pinned(s.engine, "kept", true, &answer), -EBUSY);
+    sem_post(&desk.answers);
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK(removal.is_done);
+    CHECK_OK(removal.error);
+    CHECK_EQ(snapshot_find(s.engine, "gone", &info), -ENOENT);
+    CHECK_OK(pin_snapshot(&s, "kept"));
+    CHECK_OK(snapshot_find(s.engine, "after", &info));
+    CHECK_EQ(count_left(&s), 4);
+    sem_destroy(&desk.answers);
+}
+
 /* A process reads a file of the store on a thread that must not wait for a disk, or on another one;
  * its log and its wait status. */
 static int read_on_a_thread(bool may_wait, Buffer *ret_log) {

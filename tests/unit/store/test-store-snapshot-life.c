@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "make-scene.h"
 
+#include <semaphore.h>
+#include <sys/syscall.h>
+
 /* Snapshots after a restart, transient ones, and those that are cancelled. */
 
 static int count_one(void *userdata, const SnapshotInfo *info) {
@@ -227,6 +230,125 @@ TEST(a_snapshot_cancelled_after_its_build_is_removed) {
     CHECK(s.done && !s.failed);
     /* The housekeeper may have the removal still before it. */
     end_engine(&s);
+    CHECK_EQ(count_left(&s), 2);
+}
+
+/* What an administrator does who moves the snapshots to another disk. */
+static int replace_folder_by_copy(const Scene *s) {
+    return shell("cd %s && cp -a snapshots copy && mv snapshots old && mv copy snapshots",
+                 s->place.path) == 0
+               ? 0
+               : -EIO;
+}
+
+static bool has_file(const Scene *s, const char *name) {
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/snapshots/%s", s->place.path, name);
+    return access(path, F_OK) == 0;
+}
+
+TEST(snapshots_are_listed_again_after_a_copy_replaced_their_folder) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("before");
+    SnapshotInfo before, loose, after;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(pin_snapshot(&s, "before"));
+    wanted.name = "loose";
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(replace_folder_by_copy(&s));
+    wanted.name = "after";
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK(has_file(&s, "before.perf.data") && has_file(&s, "before.json"));
+    CHECK_EQ(count_left(&s), 6);
+    CHECK_OK(snapshot_find(s.engine, "before", &before));
+    CHECK_OK(snapshot_find(s.engine, "loose", &loose));
+    CHECK_OK(snapshot_find(s.engine, "after", &after));
+    CHECK(before.pinned && !loose.pinned);
+    CHECK_EQ(before.samples, 2 * SAMPLES);
+    CHECK_EQ(snapshot_use(s.engine).n, 3);
+    CHECK_EQ(snapshot_use(s.engine).used_bytes, before.bytes + loose.bytes + after.bytes);
+    /* They are snapshots like any other. */
+    CHECK_OK(pin_snapshot(&s, "loose"));
+    CHECK_OK(remove_snapshot(&s, "before"));
+    CHECK_EQ(count_left(&s), 4);
+}
+
+TEST(a_folder_that_replaces_another_is_listed_as_it_is) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("kept");
+    SnapshotInfo info;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    CHECK_OK(make(&s, &wanted));
+    wanted.name = "left";
+    CHECK_OK(make(&s, &wanted));
+    wanted.name = NULL;
+    wanted.transient = true;
+    CHECK_OK(make(&s, &wanted));
+    CHECK_OK(replace_folder_by_copy(&s));
+    CHECK_EQ(shell("cd %s/snapshots && rm left.* && touch new.perf.data .made.part alone.json",
+                   s.place.path),
+             0);
+    wanted = request("after");
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK_OK(snapshot_find(s.engine, "kept", &info));
+    CHECK_OK(snapshot_find(s.engine, "new", &info));
+    CHECK(info.pinned && info.sensitive);
+    CHECK_EQ(snapshot_find(s.engine, "left", &info), -ENOENT);
+    CHECK_EQ(snapshot_use(s.engine).n, 3);
+    /* What is unfinished may belong to a snapshot in progress. */
+    CHECK(has_file(&s, ".made.part") && has_file(&s, "alone.json"));
+    wanted.name = "left";
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+}
+
+/* A disk that takes its time for the first file, if there is one. */
+static struct {
+    atomic_bool is_slow;
+    sem_t asked, answers;
+} disk;
+
+/* In place of the C library's. */
+int fdatasync(int fd) {
+    if (atomic_exchange(&disk.is_slow, false)) {
+        sem_post(&disk.asked);
+        sem_wait(&disk.answers);
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+TEST(a_snapshot_in_progress_does_not_take_its_data_from_a_copy) {
+    _cleanup_(scene_done) Scene s;
+    const SnapshotCallbacks callbacks = {.on_done = on_done, .userdata = &s};
+    SnapshotRequest wanted = request("torn"), other = request("other");
+    Snapshot *snapshot;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    sem_init(&disk.asked, 0, 0);
+    sem_init(&disk.answers, 0, 0);
+    atomic_store(&disk.is_slow, true);
+    CHECK_OK(snapshot_begin(s.engine, &wanted, &callbacks, &snapshot));
+    sem_wait(&disk.asked);
+    CHECK_OK(replace_folder_by_copy(&s));
+    CHECK_OK(make(&s, &other));
+    CHECK(!s.failed);
+    sem_post(&disk.answers);
+    CHECK_OK(loop_run(s.loop));
+    CHECK(s.failed);
+    CHECK_EQ(s.failure.code, -ESTALE);
+    CHECK_OK(wait_housekeeper(&s));
+    CHECK_EQ(snapshot_find(s.engine, "torn", &s.info), -ENOENT);
     CHECK_EQ(count_left(&s), 2);
 }
 
