@@ -102,12 +102,15 @@ static int codec_take_member(const CodecRow *row, const json_t *json, void *ret)
     uint64_t v = 0;
     int r = 0;
 
+    if (!json && row->is_new) {
+        memset(member, 0, row->size);
+        return 0;
+    }
     switch (row->kind) {
     case CODEC_TEXT:
         return codec_take_text(json, member, row->size);
     case CODEC_NUMBER:
-        if (json || !row->is_new)
-            r = codec_take_number(json, row->size == sizeof(uint32_t) ? UINT32_MAX : INT64_MAX, &v);
+        r = codec_take_number(json, row->size == sizeof(uint32_t) ? UINT32_MAX : INT64_MAX, &v);
         break;
     case CODEC_FLAG:
         r = json_is_boolean(json) ? 0 : -EBADMSG;

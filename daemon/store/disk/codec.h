@@ -29,7 +29,7 @@ typedef struct CodecRow {
     CodecKind kind;
     const char *name;
     size_t offset, size;
-    bool is_new; /* a number that files of an earlier version lack: 0 */
+    bool is_new; /* files of an earlier version lack it: 0, false or "" */
     const char *const *words;
     size_t n_words;
 } CodecRow;
