@@ -8,7 +8,10 @@
 /* The manifest of a snapshot, of any bytes. What is taken for one must come back as the same when
  * it is written, and its texts must end. Input: the file. */
 
-static void check_texts(const SnapshotInfo *info) {
+static void check_texts(const Kept *kept) {
+    const SnapshotInfo *info = &kept->info;
+
+    fuzz_touch((const uint8_t *)kept->boot, strlen(kept->boot));
     fuzz_touch((const uint8_t *)info->name, strlen(info->name));
     fuzz_touch((const uint8_t *)info->session, strlen(info->session));
     fuzz_touch((const uint8_t *)info->reason, strlen(info->reason));
@@ -24,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     if (snapshot_manifest_decode((Bytes){.data = data, .size = size}, &first) < 0)
         return 0;
-    check_texts(&first.info);
+    check_texts(&first);
     if (snapshot_manifest_encode(&first, &a) < 0 ||
         snapshot_manifest_decode(buffer_bytes(&a), &second) < 0 ||
         snapshot_manifest_encode(&second, &b) < 0)

@@ -115,6 +115,7 @@ static int snapshot_catalog_load_data(SnapshotEngine *engine, const char *data, 
         snapshot_catalog_make_up(engine->folder, data, name, is_folder, kept);
     }
     snapshot_catalog_seal_late(engine, data, is_folder, kept);
+    kept->seen_boot_ns = engine->store->now().boot_ns;
     kept->info.layout = is_folder ? LAYOUT_DIRECTORY : LAYOUT_FILE;
     kept->info.bytes = bytes;
     kept->info.n_files = is_folder ? snapshot_catalog_count_files(engine->folder, data) : 1;
@@ -173,19 +174,13 @@ void snapshot_list_free(KeptList *list) {
 
 static const SnapshotInfo *snapshot_catalog_info_of(SnapshotEngine *engine, Kept *kept,
                                                     SnapshotInfo *ret) {
-    uint64_t retention;
     char data[SNAPSHOT_FILE_MAX];
 
-    pthread_mutex_lock(&engine->store->mutex);
-    retention = engine->store->snapshot_retention_ns;
-    pthread_mutex_unlock(&engine->store->mutex);
     snapshot_data_name(&kept->info, data);
     snprintf(engine->path, sizeof(engine->path), "%s/snapshots/%s", engine->store->path, data);
     *ret = kept->info;
     ret->path = engine->path;
-    ret->expires_ns = kept->info.pinned || kept->info.transient || retention == 0
-                          ? 0
-                          : kept->info.created_ns + retention;
+    ret->expires_ns = snapshot_expires_ns(engine->store, kept);
     return ret;
 }
 

@@ -172,7 +172,7 @@ void snapshot_doom(SnapshotEngine *engine, const char *name) {
     snapshot_remove_doomed(engine);
 }
 
-/* Like retention of segments: an untrusted clock deletes nothing. */
+/* Like retention of segments: an untrusted clock deletes nothing, see also snapshot-age.c. */
 void snapshot_expire(SnapshotEngine *engine) {
     Store *store = engine->store;
     ClockAnchor now = store->now();
@@ -187,7 +187,7 @@ void snapshot_expire(SnapshotEngine *engine) {
         return;
     TAILQ_FOREACH(k, &engine->kept, list)
         if (!k->info.pinned && !k->info.transient && !k->changes && k->fate == FATE_STAYS &&
-            k->info.created_ns < real && real - k->info.created_ns > retention)
+            snapshot_age_ns(store, k, &now, real) > retention)
             k->fate = FATE_EXPIRED;
     snapshot_remove_doomed(engine);
 }

@@ -34,6 +34,9 @@ static const CodecRow plain[] = {
     {CODEC_FLAG, INFO(pinned)},
     {CODEC_NUMBER, INFO(uid)},
     {CODEC_FLAG, CODEC_ROW(Kept, privileged)},
+    {CODEC_FLAG, CODEC_ROW(Kept, unsynchronised), .is_new = true},
+    {CODEC_TEXT, CODEC_ROW(Kept, boot), .is_new = true},
+    {CODEC_NUMBER, CODEC_ROW(Kept, created_boot_ns), .is_new = true},
     {CODEC_WORD, INFO(layout), .words = layouts, .n_words = ARRAY_SIZE(layouts)},
 };
 

@@ -67,6 +67,7 @@ static void snapshot_folder_take(SnapshotEngine *engine, unsigned generation, Ke
         assert(!old->changes);
         if (!old->info.transient) {
             found->fate = old->fate;
+            found->seen_boot_ns = old->seen_boot_ns;
             /* It may have been pinned after it was copied. */
             found->info.pinned |= old->info.pinned;
         }

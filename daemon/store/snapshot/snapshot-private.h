@@ -36,8 +36,12 @@ typedef enum Fate {
 typedef struct Kept {
     TAILQ_ENTRY(Kept) list;
     SnapshotInfo info;
-    bool privileged; /* made by an administrator */
-    bool changes;    /* the housekeeper is changing it */
+    bool privileged;            /* made by an administrator */
+    bool unsynchronised;        /* the wall clock was not synchronised when it was made */
+    char boot[STORE_BOOT_SIZE]; /* in which it was made; "": unknown */
+    uint64_t created_boot_ns;   /* CLOCK_BOOTTIME of that boot */
+    uint64_t seen_boot_ns;      /* CLOCK_BOOTTIME when this daemon made or first listed it */
+    bool changes;               /* the housekeeper is changing it */
     Fate fate;
     unsigned generation; /* of the folder that it was written to or found in */
 } Kept;
@@ -108,6 +112,13 @@ void snapshot_make_name(SnapshotEngine *engine, const SnapshotInfo *info, unsign
                         char ret[SNAPSHOT_NAME_MAX]);
 /* Called on a worker: chooses the next name for a job without a given name. */
 void snapshot_next_name(Snapshot *job, unsigned *number);
+
+/* In snapshot-age.c: */
+/* `real_ns`: the trusted wall-clock time. */
+uint64_t snapshot_age_ns(const Store *store, const Kept *kept, const ClockAnchor *now,
+                         uint64_t real_ns);
+/* CLOCK_REALTIME; 0: never. */
+uint64_t snapshot_expires_ns(Store *store, const Kept *kept);
 
 /* In snapshot-catalog.c: */
 /* Adds what is in the folder to *to. At the start it deletes what a killed daemon left unfinished;

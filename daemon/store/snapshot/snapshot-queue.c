@@ -319,6 +319,8 @@ static bool snapshot_queue_is_named(const SnapshotRequest *request) {
 
 static int snapshot_queue_fill_info(SnapshotEngine *engine, const SnapshotRequest *request,
                                     Kept *kept) {
+    const Store *store = engine->store;
+    const ClockAnchor now = store->now();
     SnapshotInfo *info = &kept->info;
     unsigned number = 0;
 
@@ -326,8 +328,11 @@ static int snapshot_queue_fill_info(SnapshotEngine *engine, const SnapshotReques
                            .pinned = request->pin,
                            .transient = request->transient,
                            .uid = request->uid,
-                           .created_ns = engine->store->now().real_ns};
+                           .created_ns = now.real_ns};
     kept->privileged = request->privileged;
+    kept->unsynchronised = !store->synchronised();
+    kept->created_boot_ns = kept->seen_boot_ns = now.boot_ns;
+    snprintf(kept->boot, sizeof(kept->boot), "%s", store->boot);
     snprintf(info->session, sizeof(info->session), "%s", request->session);
     snprintf(info->reason, sizeof(info->reason), "%s", request->reason ? request->reason : "");
     if (request->transient || !snapshot_queue_is_named(request))

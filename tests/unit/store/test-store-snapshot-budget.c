@@ -134,4 +134,110 @@ TEST(a_clock_jump_removes_no_snapshot) {
     CHECK_OK(snapshot_find(s.engine, "kept", &info));
 }
 
+static bool clock_is_set;
+
+/* A machine whose wall clock begins in 1970 with each boot, until somebody sets it. */
+static ClockAnchor unset(void) {
+    ClockAnchor now = later();
+
+    if (!clock_is_set)
+        now.real_ns = now.boot_ns;
+    return now;
+}
+
+static bool is_set(void) {
+    return clock_is_set;
+}
+
+static void use_clock(Scene *s, const char *boot) {
+    Store *store = s->place.store;
+
+    store->now = unset;
+    store->synchronised = is_set;
+    snprintf(store->boot, sizeof(store->boot), "%s", boot);
+    store->believed.base = unset();
+}
+
+/* A snapshot before the clock was set. Later it was set, and is believed. */
+static int make_before_clock_is_set(Scene *s) {
+    SnapshotRequest wanted = request("early");
+    int r;
+
+    later_ns = 0;
+    clock_is_set = false;
+    use_clock(s, "first");
+    r = scene_record(s, ways[0], 1);
+    if (r == 0)
+        r = make(s, &wanted);
+    if (s->failed)
+        return -EIO;
+    clock_is_set = true;
+    later_ns = 2 * 3600 * NS_PER_SECOND;
+    s->place.store->believed.base = unset();
+    return r;
+}
+
+static int find_after(Scene *s, unsigned days) {
+    SnapshotInfo info;
+
+    later_ns = days * 86400 * NS_PER_SECOND;
+    snapshot_expire(s->engine);
+    return snapshot_find(s->engine, "early", &info);
+}
+
+TEST(a_snapshot_of_an_unset_clock_expires_by_the_boot_clock) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotInfo info;
+    uint64_t real_ns;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(make_before_clock_is_set(&s));
+    CHECK_OK(find_after(&s, 1));
+    CHECK_OK(snapshot_find(s.engine, "early", &info));
+    real_ns = unset().real_ns;
+    CHECK(info.expires_ns > real_ns + 28 * 86400 * NS_PER_SECOND);
+    CHECK(info.expires_ns <= real_ns + 29 * 86400 * NS_PER_SECOND);
+    CHECK_OK(find_after(&s, 29));
+    /* A new daemon of the same boot knows when it was made. */
+    end_engine(&s);
+    CHECK_OK(begin_engine(&s));
+    CHECK_OK(find_after(&s, 29));
+    CHECK_EQ(find_after(&s, 31), -ENOENT);
+}
+
+TEST(a_snapshot_of_an_unset_clock_of_another_boot_is_as_old_as_its_listing) {
+    _cleanup_(scene_done) Scene s;
+
+    CHECK_OK(scene_init(&s));
+    CHECK_OK(make_before_clock_is_set(&s));
+    end_engine(&s);
+    use_clock(&s, "second");
+    later_ns = 20 * 86400 * NS_PER_SECOND;
+    CHECK_OK(begin_engine(&s));
+    CHECK_OK(find_after(&s, 49));
+    CHECK_EQ(find_after(&s, 51), -ENOENT);
+}
+
+TEST(a_snapshot_of_an_earlier_version_expires_by_the_wall_clock) {
+    _cleanup_(scene_done) Scene s;
+    SnapshotRequest wanted = request("early");
+
+    CHECK_OK(scene_init(&s));
+    later_ns = 0;
+    clock_is_set = true;
+    use_clock(&s, "first");
+    CHECK_OK(scene_record(&s, ways[0], 1));
+    CHECK_OK(make(&s, &wanted));
+    CHECK(!s.failed);
+    end_engine(&s);
+    CHECK_EQ(shell("sed -i '/\"unsynchronised\"\\|\"boot\"\\|\"created_boot_ns\"/d' "
+                   "%s/snapshots/early.json",
+                   s.place.path),
+             0);
+    later_ns = 29 * 86400 * NS_PER_SECOND;
+    CHECK_OK(begin_engine(&s));
+    CHECK_OK(find_after(&s, 29));
+    CHECK_EQ(find_after(&s, 31), -ENOENT);
+}
+
 TEST_MAIN()
