@@ -18,10 +18,11 @@
 
 enum { STORE_BOOT_SIZE = 64, ENTRY_GAPS_MAX = 4 };
 
-/* A segment that is not being written. */
+/* A segment. Those in the list of a folder are not being written. */
 typedef struct Entry {
-    SegmentName name; /* SEGMENT_OPEN: left by a killed daemon, not yet recovered */
+    SegmentName name; /* SEGMENT_OPEN: left by its writer and not recovered, unless is_written */
     bool directory;
+    bool is_written; /* it is the view of a segment that is being written */
     bool stuck;      /* deleting or repairing it failed; not tried again before the next survey */
     bool is_known;   /* its manifest was read and the fields below are filled in */
     bool unreadable; /* the manifest is missing or bad */
@@ -48,6 +49,12 @@ typedef struct Entry {
 static inline bool entry_is_blank(const Entry *entry) {
     return entry->is_known && !entry->unreadable && entry->samples == 0 && !entry->covered &&
            entry->name.state == SEGMENT_CLOSED;
+}
+
+/* Its samples can be read: it is finished, or it is being written. */
+static inline bool entry_is_readable(const Entry *entry) {
+    return entry->is_known && !entry->unreadable &&
+           (entry->name.state == SEGMENT_CLOSED || entry->is_written);
 }
 
 typedef struct Folder {

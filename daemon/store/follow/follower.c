@@ -172,7 +172,7 @@ Follower *follower_free(Follower *follower) {
 static PdGapReason follower_reason_after(const Store *store, const Entry *entry) {
     if (!entry)
         return PD_GAP_NOT_STARTED;
-    if (!entry->is_known || entry->unreadable || !entry->covered)
+    if (!entry_is_readable(entry) || !entry->covered)
         return PD_GAP_UNKNOWN;
     return strcmp(entry->boot, store->boot) == 0 ? entry->after : PD_GAP_REBOOTED;
 }

@@ -66,6 +66,7 @@ static void listing_add_view(Store *store, Rows *rows) {
 
         *entry = (Entry){.name = session->view.name,
                          .directory = manifest->directory,
+                         .is_written = true,
                          .bytes = rows->folder->open_bytes};
         entry_fill(store, entry, manifest);
         entry->completeness = SEGMENT_IS_OPEN;

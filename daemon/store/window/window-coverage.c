@@ -69,8 +69,13 @@ static uint64_t window_coverage_to_of(const Composing *c, const Entry *entry) {
 }
 
 static bool window_coverage_is_of_boot(const Window *w, const Entry *entry) {
-    return entry->is_known && !entry->unreadable && entry->name.state != SEGMENT_DAMAGED &&
-           strcmp(entry->boot, w->boot) == 0 && (entry->covered || entry->samples > 0);
+    return entry_is_readable(entry) && strcmp(entry->boot, w->boot) == 0 &&
+           (entry->covered || entry->samples > 0);
+}
+
+/* It may be of the boot, and nothing of it can be used. */
+static bool window_coverage_is_unreadable(const Window *w, const Entry *entry) {
+    return !entry_is_readable(entry) && (!entry->boot[0] || strcmp(entry->boot, w->boot) == 0);
 }
 
 /* Notes why nothing exists before the first segment of this boot. */
@@ -82,7 +87,7 @@ static void window_coverage_put_before(Composing *c, const Entry *older, const E
                             first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED);
         return;
     }
-    if (!older->is_known || older->unreadable || !older->covered || !first->covered) {
+    if (!entry_is_readable(older) || !older->covered || !first->covered) {
         window_coverage_put(c, c->since, to, PD_ALL_CPUS, PD_GAP_UNKNOWN);
         return;
     }
@@ -97,6 +102,12 @@ static PdGapReason window_coverage_reason_between(const Entry *before, const Ent
     if (unreadable)
         return PD_GAP_DAMAGED;
     return before->covered && next->covered ? before->after : PD_GAP_UNKNOWN;
+}
+
+static PdGapReason window_coverage_reason_after(const Entry *last, bool unreadable) {
+    if (unreadable)
+        return PD_GAP_DAMAGED;
+    return last->covered && !last->is_written ? last->after : PD_GAP_UNKNOWN;
 }
 
 static void window_coverage_put_entry(Composing *c, const Entry *entry) {
@@ -126,7 +137,7 @@ static void window_coverage_compose(Composing *c, const Window *w, const Entry *
         if (entry_is_blank(entry))
             continue;
         if (!window_coverage_is_of_boot(w, entry)) {
-            unreadable |= before != NULL;
+            unreadable |= before && window_coverage_is_unreadable(w, entry);
             older = before ? older : entry;
             continue;
         }
@@ -145,8 +156,7 @@ static void window_coverage_compose(Composing *c, const Window *w, const Entry *
     }
     if (before)
         window_coverage_put(c, window_coverage_to_of(c, before), c->until, PD_ALL_CPUS,
-                            before->covered && before->name.state != SEGMENT_OPEN ? before->after
-                                                                                  : PD_GAP_UNKNOWN);
+                            window_coverage_reason_after(before, unreadable));
 }
 
 /* Sets the bounds of the request on the clock of the query; an open end becomes the end of the

@@ -92,7 +92,8 @@ static int window_search_list(Search *s) {
     if (s->window->folder < 0)
         return s->window->folder;
     if (s->has_view) {
-        s->view_entry = (Entry){.name = s->view.name, .directory = s->view.manifest->directory};
+        s->view_entry = (Entry){
+            .name = s->view.name, .directory = s->view.manifest->directory, .is_written = true};
         entry_fill(store, &s->view_entry, s->view.manifest);
     }
     return 0;

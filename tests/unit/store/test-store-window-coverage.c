@@ -123,6 +123,17 @@ TEST(the_previous_boot_and_the_time_between_boots_are_gaps) {
     CHECK(is_gap(&c.gaps[0], 990, 1000, PD_GAP_REBOOTED));
     CHECK(is_gap(&c.gaps[1], 1000, 1010, PD_GAP_DOWN));
     CHECK_EQ(pd_coverage_recorded_ns(&c), 20 * S);
+    /* A later boot says nothing of what follows the window's. */
+    snprintf(entries[0].boot, sizeof(entries[0].boot), "this");
+    snprintf(entries[1].boot, sizeof(entries[1].boot), "another");
+    for (unsigned open = 0; open < 2; open++) {
+        _cleanup_(pd_coverage_done) PdCoverage tail = {};
+
+        entries[1].name.state = open ? SEGMENT_OPEN : SEGMENT_CLOSED;
+        CHECK_OK(compose(&tail, 950, 1005, entries, 2));
+        CHECK_EQ(tail.n_gaps, 1);
+        CHECK(is_gap(&tail.gaps[0], 1000, 1005, PD_GAP_DOWN));
+    }
 }
 
 TEST(a_segment_without_a_manifest_makes_no_window_complete) {
@@ -148,6 +159,40 @@ TEST(a_segment_without_a_manifest_makes_no_window_complete) {
     CHECK_OK(compose(&c, 1010, 1040, entries, 3));
     CHECK_EQ(c.n_gaps, 1);
     CHECK(is_gap(&c.gaps[0], 1020, 1030, PD_GAP_DAMAGED));
+}
+
+/* The beginning of a segment is known, and it cannot be read. */
+TEST(a_segment_that_is_not_recovered_covers_no_time) {
+    Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DOWN),
+                       segment(3, 35, 40, PD_GAP_DOWN)};
+
+    for (unsigned state = SEGMENT_OPEN; state <= SEGMENT_DAMAGED; state++) {
+        _cleanup_(pd_coverage_done) PdCoverage c = {}, tail = {}, alone = {};
+
+        entries[1].name.state = (SegmentState)state;
+        CHECK_OK(compose(&c, 1010, 1040, entries, 3));
+        CHECK_EQ(c.n_gaps, 1);
+        CHECK(is_gap(&c.gaps[0], 1020, 1035, PD_GAP_DAMAGED));
+        /* No later segment was begun. */
+        CHECK_OK(compose(&tail, 1010, 1040, entries, 2));
+        CHECK_EQ(tail.n_gaps, 1);
+        CHECK(is_gap(&tail.gaps[0], 1020, 1040, PD_GAP_DAMAGED));
+        /* It is the oldest. */
+        CHECK_OK(compose(&alone, 1010, 1040, entries + 1, 2));
+        CHECK_EQ(alone.n_gaps, 1);
+        CHECK(is_gap(&alone.gaps[0], 1010, 1035, PD_GAP_UNKNOWN));
+    }
+}
+
+TEST(the_segment_that_is_being_written_covers_its_time) {
+    Entry entries[] = {segment(1, 10, 20, PD_GAP_DELETED), segment(2, 20, 30, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage c = {};
+
+    entries[1].name.state = SEGMENT_OPEN;
+    entries[1].is_written = true;
+    CHECK_OK(compose(&c, 1010, 1040, entries, 2));
+    CHECK_EQ(c.n_gaps, 1);
+    CHECK(is_gap(&c.gaps[0], 1030, 1040, PD_GAP_UNKNOWN));
 }
 
 /* A segment that covers a moment without a sample in it, and is followed by nothing yet. */
