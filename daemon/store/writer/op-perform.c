@@ -167,7 +167,8 @@ static void op_survey_now_and_then(StoreSession *s) {
 }
 
 /* Begins where the previous recorder ended, because we write what its rings held. A recorder that
- * was killed at once has left a segment without samples, which is skipped. */
+ * was killed at once has left a segment without samples, which is skipped. If its newest segment is
+ * not recovered, our segment must not cover that time too. */
 static void op_continue_coverage(StoreSession *s, SegmentPlan *plan) {
     Folder *folder = s->folder;
     const Entry *last = NULL;
@@ -175,9 +176,9 @@ static void op_continue_coverage(StoreSession *s, SegmentPlan *plan) {
     pthread_mutex_lock(&s->store->mutex);
     for (size_t i = 0; i < folder->n_entries; i++)
         if (folder->entries[i].name.number < plan->name.number &&
-            folder->entries[i].name.state == SEGMENT_CLOSED && !entry_is_blank(&folder->entries[i]))
+            !entry_is_blank(&folder->entries[i]))
             last = &folder->entries[i];
-    if (last && last->covered && last->this_boot)
+    if (last && entry_is_readable(last) && last->covered && last->this_boot)
         plan->coverage.from_ns = last->covered_to_ns;
     pthread_mutex_unlock(&s->store->mutex);
     plan->continues = false;

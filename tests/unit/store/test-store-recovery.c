@@ -7,6 +7,7 @@
 #include "make-store.h"
 #include "perfdata/feature/environment.h"
 #include "store/segment/manifest-rebuild.h"
+#include "store/window/listing.h"
 
 /* The files that a killed daemon leaves, and their recovery: by processes that are really killed.
  */
@@ -297,6 +298,65 @@ TEST(an_unrecoverable_segment_is_set_aside_and_an_empty_one_is_deleted) {
     CHECK_EQ(shell("grep -q junk %s/sessions/default/00000003-20260101T000000Z.perf.data.damaged",
                    place.path),
              0);
+}
+
+/* As a recorder that has the rings of the previous one; *ret_ns: where it begins without them. */
+static int begin_continued(Place *place, StoreSession *session, uint64_t *ret_ns) {
+    const PdCoverage coverage = {.from_ns = clock_anchor_now().monotonic_ns, .cpus = {3}};
+    SegmentHead head = {.events = place->events,
+                        .clock = clock_anchor_now(),
+                        .coverage = &coverage,
+                        .continues = true};
+    int r;
+
+    put_process(&head.preamble, coverage.from_ns);
+    r = store_session_begin(session, &head);
+    buffer_done(&head.preamble);
+    *ret_ns = coverage.from_ns;
+    return r;
+}
+
+static bool has_damaged_gap(Store *store) {
+    StoreCoverage coverage = store_coverage(store, "default");
+
+    for (size_t i = 0; i < coverage.n_gaps; i++)
+        if (coverage.gaps[i].reason == PD_GAP_DAMAGED)
+            return true;
+    return false;
+}
+
+TEST(a_segment_continues_the_previous_one_only_if_that_is_recovered) {
+    for (unsigned spoilt = 0; spoilt < 2; spoilt++) {
+        SessionConfig config = store_session("default", LAYOUT_FILE, 3);
+        _cleanup_(manifest_freep) Manifest *newest = NULL;
+        StoreSession *session = NULL;
+        Shared *shared = share();
+        SegmentName name;
+        uint64_t from_ns;
+
+        PLACE(place);
+        CHECK(shared);
+        shared->stop_after = 5;
+        CHECK_OK(kill_one(&place, &config, shared, 5, 0, 3));
+        if (spoilt)
+            CHECK_EQ(shell("cd %s/sessions/default && echo junk > $(ls *.open)", place.path), 0);
+        CHECK_OK(place_open(&place));
+        CHECK_OK(store_session_new(place.store, &config, false, &session));
+        CHECK(store_session_previous(session, 0));
+        CHECK_OK(begin_continued(&place, session, &from_ns));
+        CHECK_OK(end_sweep(session, 1));
+        CHECK(wait_written(session, 1));
+        CHECK_EQ(has_damaged_gap(place.store), spoilt);
+        store_session_close(session);
+        CHECK_EQ(count_names(&place, "default", ".damaged", NULL), spoilt);
+        CHECK_OK(last_manifest(&place, ".perf.data", &name, &newest));
+        CHECK_EQ(newest->sequence, 3);
+        if (spoilt)
+            CHECK_EQ(newest->coverage.from_ns, from_ns);
+        else
+            CHECK(newest->coverage.from_ns < from_ns);
+        munmap(shared, sizeof(*shared));
+    }
 }
 
 TEST(an_open_segment_of_a_removed_session_is_recovered) {
