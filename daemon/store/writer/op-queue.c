@@ -286,7 +286,8 @@ const char *store_session_path(const StoreSession *session) {
     return session->path;
 }
 
-/* The next finished entry below *at among those of earlier recorders, newest first. */
+/* The next entry below *at among those of earlier recorders, newest first. One that could not be
+ * recovered yet is as good, since a reader stops at its last whole record. */
 static bool op_queue_session_previous_entry(StoreSession *session, size_t *at, Entry *ret) {
     Store *store = session->store;
     Folder *folder = session->folder;
@@ -299,7 +300,7 @@ static bool op_queue_session_previous_entry(StoreSession *session, size_t *at, E
     while (!found && *at > 0) {
         const Entry *entry = &folder->entries[--*at];
 
-        found = entry->name.state == SEGMENT_CLOSED && entry->name.number < session->first_number;
+        found = entry->name.state != SEGMENT_DAMAGED && entry->name.number < session->first_number;
         *ret = *entry;
     }
     pthread_mutex_unlock(&store->mutex);
@@ -312,12 +313,16 @@ static int op_queue_session_find_previous(StoreSession *session) {
 
     while (n < ARRAY_SIZE(session->previous) &&
            op_queue_session_previous_entry(session, &at, &entry)) {
+        bool is_open = entry.name.state == SEGMENT_OPEN;
         char text[SEGMENT_NAME_MAX];
 
         (void)folder_know(session->store, session->folder, &entry);
+        if (is_open && entry.unreadable)
+            continue;
         if (!entry.this_boot)
             break;
-        if (entry.samples == 0)
+        /* The manifest of an open one was written before its samples. */
+        if (entry.samples == 0 && !is_open)
             continue;
         segment_name_print(&entry.name, text);
         if (asprintf(&session->previous[n], "%s/sessions/%s/%s", session->store->path,

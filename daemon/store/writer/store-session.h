@@ -87,5 +87,6 @@ const char *store_session_path(const StoreSession *session);
 /* The segments that a recorder must read to know what the previous one wrote before it took over
  * the rings: those of this boot with samples that the session's last daemon left, the newest
  * (`back` 0) and the one before it (`back` 1), since that daemon may have died between the two.
- * NULL: none. Waits until the newest one is recovered. */
+ * NULL: none. Waits until the newest one is recovered; if that fails, it is `.open` and stays until
+ * the session begins a segment, and a reader finds all whole records in it. */
 const char *store_session_previous(StoreSession *session, unsigned back);
