@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 
 #include "unit/make-store.h"
 
@@ -262,6 +264,90 @@ TEST(a_restarted_session_finishes_its_unfinished_segment) {
     CHECK(store_session_previous(disk.session, 0));
     CHECK(count_read(store_session_previous(disk.session, 0)) > 0);
     CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
+}
+
+/* Takes what is left of the disk, so that not even a manifest can be written. */
+static void fill(const Disk *disk) {
+    (void)shell("head -c 4000000 /dev/zero > %s/filler 2> /dev/null", disk->place.path);
+}
+
+/* The samples that a reader finds in a segment, whatever follows them. */
+static uint64_t count_whole(const char *path) {
+    _cleanup_(pd_reader_freep) PdReader *reader = NULL;
+    PdRecord record;
+    uint64_t n = 0;
+
+    if (pd_reader_open(path, NULL, &reader, NULL) < 0)
+        return 0;
+    while (pd_reader_next(reader, &record) > 0)
+        n += record.type == PD_RECORD_SAMPLE;
+    return n;
+}
+
+/* Waits while the session has something to do now and then; false: not within twenty seconds. */
+static bool wait_recovered(const Disk *disk, const char *name) {
+    for (unsigned i = 0; i < 2000; i++) {
+        if (count_names(&disk->place, name, "~.perf.data", NULL) > 0)
+            return true;
+        (void)store_session_note(disk->session, &(SegmentFacts){.sweeps = 1});
+        usleep(10000);
+    }
+    return false;
+}
+
+static void recover_when_there_is_space(Layout layout, int level) {
+    SessionConfig config = store_session("default", layout, level);
+    const char *previous;
+    uint64_t whole;
+    int pid, status;
+
+    DISK(disk, "size=1m");
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        /* It is killed while the disk is full. */
+        if (store_session_new(disk.place.store, &config, false, &disk.session) < 0 ||
+            begin_segment(&disk.place, disk.session) < 0)
+            _exit(1);
+        for (unsigned i = 0; i < (level > 0 ? 200 : 40); i++)
+            (void)sweep(&disk);
+        if (!wait_error(&disk, -ENOSPC))
+            _exit(1);
+        (void)kill(getpid(), SIGKILL);
+    }
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status));
+    fill(&disk);
+    CHECK_OK(place_again(&disk.place));
+    CHECK_OK(store_session_new(disk.place.store, &config, false, &disk.session));
+    previous = store_session_previous(disk.session, 0);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 1);
+    CHECK(previous && strstr(previous, ".open"));
+    whole = count_whole(previous);
+    CHECK(whole > 0);
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -ENOSPC));
+    CHECK_EQ(
+        shell("rm %s/filler && mount -o remount,size=64m %s", disk.place.path, disk.place.path), 0);
+    CHECK(wait_all(&disk));
+    CHECK(wait_recovered(&disk, "default"));
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
+    CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL), 2);
+    CHECK_EQ(count_all(&disk.place, "default"), whole + disk.taken);
+}
+
+TEST(a_file_that_a_full_disk_does_not_let_recover_is_recovered_later) {
+    recover_when_there_is_space(LAYOUT_FILE, 0);
+}
+
+TEST(a_compressed_file_that_a_full_disk_does_not_let_recover_is_recovered_later) {
+    recover_when_there_is_space(LAYOUT_FILE, 3);
+}
+
+TEST(a_folder_that_a_full_disk_does_not_let_recover_is_recovered_later) {
+    recover_when_there_is_space(LAYOUT_DIRECTORY, 0);
 }
 
 TEST(a_disk_that_is_read_only_for_a_while_loses_nothing) {

@@ -12,16 +12,22 @@
 #include "store/disk/disk.h"
 #include "store/folder/store-private.h"
 #include "store/segment/manifest-rebuild.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /*
- * A segment that a killed daemon left open is cut after its last whole record, finished as usual
- * and marked with a `~`, so that nobody takes it for a complete one. What the file itself does not
- * hold (boot, clocks, tracepoints) was written next to it when it was begun. Nothing is deleted
- * because it is damaged: what cannot be repaired is set aside. All of this runs on a writer thread.
+ * A segment that a killed daemon or a session that was given up left open is cut after its last
+ * whole record, finished as usual and marked with a `~`, so that nobody takes it for a complete
+ * one. What the file itself does not hold (boot, clocks, tracepoints) was written next to it when
+ * it was begun. Nothing is deleted because it is damaged: what cannot be repaired is set aside. All
+ * of this runs on a writer thread.
  */
 
 enum { TRACING_BYTES_MAX = 64 << 20, PATH_TEXT_MAX = 4096 };
+
+/* Between two tries, since each reads the whole segment. */
+#define RETRY_MIN_NS (4 * NS_PER_SECOND)
+#define RETRY_MAX_NS (600 * NS_PER_SECOND)
 
 typedef struct Mending {
     Store *store;
@@ -349,6 +355,8 @@ static void recovery_register_mended(Mending *m, int r) {
 
     entry.name = r > 0 ? m->name : m->entry.name;
     entry.stuck = r < 0;
+    if (r < 0 && !entry.is_known && m->before)
+        entry_fill(store, &entry, m->before);
     if (r > 0 && dirfd_measure(m->fd, m->text, &entry.bytes, &entry.directory) < 0)
         r = 0;
     pthread_mutex_lock(&store->mutex);
@@ -374,7 +382,29 @@ static bool recovery_newest_open(Store *store, Folder *folder, Entry *ret) {
     return found;
 }
 
+/* Whether this is not the first try. */
+static bool recovery_begin(Store *store, Folder *folder) {
+    bool again;
+
+    pthread_mutex_lock(&store->mutex);
+    again = folder->retry_pause_ns > 0;
+    for (size_t i = 0; i < folder->n_entries; i++)
+        folder->entries[i].stuck &= folder->entries[i].name.state != SEGMENT_OPEN;
+    pthread_mutex_unlock(&store->mutex);
+    return again;
+}
+
+/* Call it with the mutex held. */
+static void recovery_plan_next(const Store *store, Folder *folder, bool failed) {
+    uint64_t pause_ns = MAX(2 * folder->retry_pause_ns, RETRY_MIN_NS);
+
+    pause_ns = failed ? MIN(pause_ns, RETRY_MAX_NS) : 0;
+    folder->retry_pause_ns = pause_ns;
+    folder->retry_ns = failed ? store->now().boot_ns + pause_ns : 0;
+}
+
 void folder_recover(Store *store, Folder *folder) {
+    bool failed = false, again = recovery_begin(store, folder);
     Entry entry;
 
     disk_touch(__func__);
@@ -383,17 +413,40 @@ void folder_recover(Store *store, Folder *folder) {
             .store = store, .folder = folder, .fd = -1, .entry = entry, .name = entry.name};
         int r = recovery_recover(&m);
 
-        if (r < 0)
-            log_warning(r,
-                        "Failed to recover segment '%s' of session '%s', leaving it to the next "
-                        "start: %m",
+        failed |= r < 0;
+        if (r < 0 && !again)
+            log_warning(r, "Failed to recover segment '%s' of session '%s', trying again later: %m",
                         m.text, folder->name);
         recovery_register_mended(&m, r);
     }
     pthread_mutex_lock(&store->mutex);
     folder->recovered = true;
+    recovery_plan_next(store, folder, failed);
     pthread_cond_broadcast(&store->recovered);
     pthread_mutex_unlock(&store->mutex);
+}
+
+/* Call it with the mutex held. */
+static bool recovery_is_due(const Store *store, const Folder *folder) {
+    return folder->retry_ns > 0 && store->now().boot_ns >= folder->retry_ns;
+}
+
+bool folder_recover_again(Store *store, Folder *folder) {
+    bool due;
+
+    pthread_mutex_lock(&store->mutex);
+    due = recovery_is_due(store, folder);
+    pthread_mutex_unlock(&store->mutex);
+    if (due)
+        folder_recover(store, folder);
+    return due;
+}
+
+/* Call it with the mutex held. */
+static bool recovery_is_stray(const Store *store, const Folder *folder) {
+    if (folder->claimed || folder->stray)
+        return false;
+    return folder->retry_ns > 0 ? recovery_is_due(store, folder) : !folder->recovered;
 }
 
 bool store_recover_stray(Store *store) {
@@ -401,7 +454,7 @@ bool store_recover_stray(Store *store) {
 
     pthread_mutex_lock(&store->mutex);
     folder = store->folders;
-    while (folder && (folder->claimed || folder->stray || folder->recovered))
+    while (folder && !recovery_is_stray(store, folder))
         folder = folder->next;
     if (folder)
         folder->stray = true;

@@ -23,7 +23,8 @@ typedef struct Entry {
     SegmentName name; /* SEGMENT_OPEN: left by its writer and not recovered, unless is_written */
     bool directory;
     bool is_written; /* it is the view of a segment that is being written */
-    bool stuck;      /* deleting or repairing it failed; not tried again before the next survey */
+    bool stuck;      /* deleting it failed, and is not tried again before the next survey; or
+                      * recovering it, see Folder.retry_ns */
     bool is_known;   /* its manifest was read and the fields below are filled in */
     bool unreadable; /* the manifest is missing or bad */
     bool unsealed;   /* finished but not sealed; see late-seal.c */
@@ -77,7 +78,10 @@ typedef struct Folder {
                                                * adds entries */
     bool stray;     /* no session has it; another session's writer recovers it */
     bool abandoned; /* the last session could not finish its segment */
-    bool recovered; /* the newest segment that was left open is recovered */
+    bool recovered; /* recovery of what was left open was tried */
+    /* When to recover again what could not be, and the pause before that, which grows;
+     * CLOCK_BOOTTIME. 0: nothing failed. */
+    uint64_t retry_ns, retry_pause_ns;
 } Folder;
 
 /* The trusted wall clock; see retention.c. */
@@ -159,8 +163,10 @@ void entry_fill(const Store *store, Entry *entry, const Manifest *manifest);
  * False: the segment is gone. */
 bool folder_know(Store *store, Folder *folder, Entry *entry);
 
-/* In recovery.c: recovers what a killed daemon left open in the folder, newest first. */
+/* In recovery.c: recovers what was left open in the folder, newest first. */
 void folder_recover(Store *store, Folder *folder);
+/* The same for what could not be recovered, after a pause; false: there is nothing to do now. */
+bool folder_recover_again(Store *store, Folder *folder);
 /* Recovers one folder that no session claims; false: there is none left. */
 bool store_recover_stray(Store *store);
 /* Writes one missing manifest; false: none is missing. */

@@ -149,12 +149,17 @@ static void segment_writer_set_recovering(StoreSession *s, bool recovering) {
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* The main thread reads what was left open before it begins a segment, so it stays until then. */
+static bool segment_writer_recover_again(StoreSession *s) {
+    return s->segment && folder_recover_again(s->store, s->folder);
+}
+
 /* Does what can wait until the queue is empty. */
 static void segment_writer_tidy(StoreSession *s) {
     segment_writer_set_recovering(s, true);
     while (segment_writer_queue_is_empty(s) &&
-           (store_recover_stray(s->store) || folder_mend_manifest(s->store, s->folder) ||
-            store_seal_late(s->store)))
+           (store_recover_stray(s->store) || segment_writer_recover_again(s) ||
+            folder_mend_manifest(s->store, s->folder) || store_seal_late(s->store)))
         ;
     segment_writer_set_recovering(s, false);
 }
