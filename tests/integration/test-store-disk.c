@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
+#include "store/window/window.h"
 #include "unit/make-store.h"
 
 /*
@@ -348,6 +349,68 @@ TEST(a_compressed_file_that_a_full_disk_does_not_let_recover_is_recovered_later)
 
 TEST(a_folder_that_a_full_disk_does_not_let_recover_is_recovered_later) {
     recover_when_there_is_space(LAYOUT_DIRECTORY, 0);
+}
+
+/* The reason of the last gap of the session up to now; PD_GAP_REASONS: there is none. */
+static PdGapReason last_gap(const Disk *disk, const char *session, uint64_t since_ns) {
+    WindowQuery query = {
+        .since_ns = since_ns, .until_ns = clock_anchor_now().monotonic_ns, .by_monotonic = true};
+    _cleanup_(window_freep) Window *window = NULL;
+    SnapshotFailure why;
+
+    snprintf(query.session, sizeof(query.session), "%s", session);
+    if (window_new(disk->place.store, &query, &window, &why) < 0 || window->coverage.n_gaps == 0)
+        return PD_GAP_REASONS;
+    return window->coverage.gaps[window->coverage.n_gaps - 1].reason;
+}
+
+/* Waits until a recovery has failed; false: not within ten seconds. */
+static bool wait_retry(const Disk *disk, const char *session) {
+    Store *store = disk->place.store;
+    bool found = false;
+
+    for (unsigned i = 0; i < 10000 && !found; i++) {
+        usleep(1000);
+        pthread_mutex_lock(&store->mutex);
+        found = store_folder(store, session)->retry_ns > 0;
+        pthread_mutex_unlock(&store->mutex);
+    }
+    return found;
+}
+
+TEST(a_segment_that_was_given_up_is_recovered_by_another_session) {
+    SessionConfig web = store_session("web", LAYOUT_FILE, 0);
+    uint64_t began_ns = clock_anchor_now().monotonic_ns;
+
+    DISK(disk, "size=1m");
+    CHECK_OK(store_session_new(disk.place.store, &web, false, &disk.session));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_OK(sweep(&disk));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_OK(sweep(&disk));
+    CHECK(wait_error(&disk, -ENOSPC));
+    store_session_leave(disk.session, PD_GAP_STOPPED, clock_anchor_now().monotonic_ns);
+    store_session_wait(disk.session);
+    CHECK(store_session_counts(disk.session).unwritten_samples > 0);
+    CHECK(store_session_counts(disk.session).is_left_open);
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 1);
+    /* It cannot be read, and it takes space. */
+    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_DAMAGED);
+    CHECK(store_use(disk.place.store).used_bytes > MIB / 2);
+    fill(&disk);
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK(wait_retry(&disk, "web"));
+    CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 1);
+    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_DAMAGED);
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    CHECK_EQ(
+        shell("rm %s/filler && mount -o remount,size=64m %s", disk.place.path, disk.place.path), 0);
+    CHECK(wait_recovered(&disk, "web"));
+    CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 0);
+    CHECK(count_all(&disk.place, "web") > BATCH);
+    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_STOPPED);
 }
 
 TEST(a_disk_that_is_read_only_for_a_while_loses_nothing) {

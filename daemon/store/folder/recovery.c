@@ -172,7 +172,8 @@ static int recovery_mend(Mending *m, int segment) {
 
 static void recovery_restore_coverage(Mending *m, Manifest *manifest) {
     manifest->covered = true;
-    manifest->after = PD_GAP_DOWN;
+    /* A session that was given up knew why it ended. */
+    manifest->after = m->entry.covered ? m->entry.after : PD_GAP_DOWN;
     m->before->coverage.to_ns = recovery_covered_to(m, manifest->last_ns, manifest->round_ns);
     manifest->coverage = m->before->coverage;
     m->before->coverage = (PdCoverage){};
@@ -446,7 +447,24 @@ bool folder_recover_again(Store *store, Folder *folder) {
 static bool recovery_is_stray(const Store *store, const Folder *folder) {
     if (folder->claimed || folder->stray)
         return false;
-    return folder->retry_ns > 0 ? recovery_is_due(store, folder) : !folder->recovered;
+    return folder->retry_ns > 0 ? recovery_is_due(store, folder)
+                                : !folder->recovered || folder->abandoned;
+}
+
+/* A session that was given up may have left what is not in the list. */
+static int recovery_survey_abandoned(Store *store, Folder *folder) {
+    int r;
+
+    pthread_mutex_lock(&store->disk);
+    r = folder->abandoned ? folder_survey(store, folder) : 0;
+    pthread_mutex_unlock(&store->disk);
+    pthread_mutex_lock(&store->mutex);
+    if (r == 0)
+        folder->abandoned = false;
+    else
+        recovery_plan_next(store, folder, true);
+    pthread_mutex_unlock(&store->mutex);
+    return r;
 }
 
 bool store_recover_stray(Store *store) {
@@ -461,7 +479,8 @@ bool store_recover_stray(Store *store) {
     pthread_mutex_unlock(&store->mutex);
     if (!folder)
         return false;
-    folder_recover(store, folder);
+    if (recovery_survey_abandoned(store, folder) == 0)
+        folder_recover(store, folder);
     pthread_mutex_lock(&store->mutex);
     folder->stray = false;
     pthread_cond_broadcast(&store->recovered);

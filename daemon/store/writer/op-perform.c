@@ -77,7 +77,7 @@ static void op_keep_budget(StoreSession *s) {
         (void)store_vacuum(store);
 }
 
-static void op_register_segment(StoreSession *s, const Segment *segment) {
+void op_register_segment(StoreSession *s, const Segment *segment) {
     Entry entry = {.name = *segment_name(segment)};
     _cleanup_close_ int fd = store_folder_fd(s->store, s->folder);
     char text[SEGMENT_NAME_MAX];

@@ -198,15 +198,36 @@ static void segment_writer_count_rest(StoreSession *s) {
                     samples, s->name);
 }
 
+/* Lists what could not be finished, so that it counts and a window knows why it has nothing. */
+static void segment_writer_leave_open(StoreSession *s) {
+    Segment *last = s->following ?: s->segment;
+    const Op *op;
+
+    s->left_open = last != NULL;
+    if (!last)
+        return;
+    pthread_mutex_lock(&s->mutex);
+    s->counts.is_left_open = true;
+    for (op = s->first; op && op->type != OP_CLOSE; op = op->next)
+        ;
+    if (op)
+        segment_leave(last, op->after, 0);
+    pthread_mutex_unlock(&s->mutex);
+    if (s->segment)
+        op_register_segment(s, s->segment);
+    if (s->following)
+        op_register_segment(s, s->following);
+}
+
 /* On this thread, since closing a deleted file touches the disk. */
 static void segment_writer_close_all(StoreSession *s) {
     SegmentView view;
 
+    segment_writer_leave_open(s);
     pthread_mutex_lock(&s->mutex);
     view = segment_view_take(&s->view);
     pthread_mutex_unlock(&s->mutex);
     segment_view_done(&view);
-    s->left_open = s->segment || s->following;
     s->segment = segment_free(s->segment);
     s->following = segment_free(s->following);
     s->plan = segment_plan_free(s->plan);

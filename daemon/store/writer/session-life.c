@@ -149,6 +149,7 @@ void store_session_give_up(StoreSession *session) {
         samples = session_queued_samples(session);
     session->given_up |= gives_up;
     session->counts.unwritten_samples += samples;
+    session->counts.is_left_open |= gives_up && session->view.manifest;
     pthread_mutex_unlock(&session->mutex);
     if (!gives_up)
         return;

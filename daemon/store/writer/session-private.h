@@ -125,6 +125,8 @@ int op_perform(StoreSession *session, Op *op);
 /* Files were deleted: opens all folders again. A deleted segment begins again with the next Op,
  * unless it is about to be finished. */
 void op_regain_ground(StoreSession *session, Op *op);
+/* Adds a segment that is no longer written to the list of its folder. */
+void op_register_segment(StoreSession *session, const Segment *segment);
 /* Publishes the figures that the main thread may read. */
 void op_publish(StoreSession *session);
 /* Calls on_written of the store's owner. */

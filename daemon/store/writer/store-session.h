@@ -73,6 +73,8 @@ typedef struct StoreSessionCounts {
     uint64_t unwritten_samples; /* queued but never written */
     uint64_t segment_began_ns;  /* CLOCK_MONOTONIC */
     int error;                  /* why the writer fails at present: -ENOSPC …; 0: it does not */
+    bool is_left_open;          /* it has ended or was given up, and its last segment
+                                 * waits for a recovery */
     bool is_stuck;              /* the first Op in the queue has waited for ten seconds */
     bool is_full; /* a request was refused, and more than half of the queue is still waiting */
     /* The file was deleted and began again without what had been written, or it takes a quarter of
