@@ -29,6 +29,8 @@ static void stop_report_stopped(const Context *c, const json_t *session) {
     text_printf(&text, " in %" PRIu64 " segment%s.", segments, segments == 1 ? "" : "s");
     if (!c->quiet)
         remark_buffer(&text);
+    if (reply_has(session, "error"))
+        remark(c, "%s.", reply_string(session, "error"));
 }
 
 static int stop_call(Context *c, Remote *remote, const char *session, void *userdata,

@@ -109,12 +109,18 @@ int session_table_resume(SessionTable *sessions, SessionEntry *entry) {
     return 0;
 }
 
+#define LEFT_OPEN_TEXT                                                                             \
+    "Its last segment was not finished, the disk did not answer or is full; it can be read when "  \
+    "profd has recovered it"
+
 static void session_table_finish(SessionTable *sessions, SessionEntry *entry, const char *text) {
     bool begins = entry->next == NEXT_BEGIN || entry->next == NEXT_BEGIN_PAUSED,
          is_over = entry->stop_at_ns > 0 && entry->stop_at_ns <= clock_ns(CLOCK_BOOTTIME);
 
     begins = begins && !is_over;
     entry->last = session_totals(entry->session);
+    if (entry->last.is_left_open)
+        text = strcpy(entry->error, LEFT_OPEN_TEXT);
     entry->session = session_close(entry->session, false);
     entry->state = SESSION_INACTIVE;
     entry->since_real_ns = 0;

@@ -46,7 +46,7 @@ typedef struct SessionEntry {
     uint64_t stop_at_ns;           /* CLOCK_BOOTTIME; 0: it does not stop by itself */
     uint64_t stopping_ns;          /* CLOCK_MONOTONIC; when it began to end */
     const char *stop_reason;       /* why it stopped by itself; NULL: it did not */
-    char error[SESSION_ERROR_MAX]; /* why it failed */
+    char error[SESSION_ERROR_MAX]; /* why it failed, or that its last segment is not finished */
     char error_logged[SESSION_ERROR_MAX];
     uint64_t retry_at_ns, retry_delay_ns; /* CLOCK_BOOTTIME; for one that failed or lacks events */
     bool retry_paused;                    /* whether the retry begins it paused */

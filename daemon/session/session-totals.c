@@ -33,7 +33,8 @@ SessionTotals session_totals(const Session *session) {
                             .written_sweep = store_session_written(session->store),
                             .stacks = session->stacks,
                             .held_samples = session->held_samples,
-                            .error = counts.error};
+                            .error = counts.error,
+                            .is_left_open = counts.is_left_open};
 
     if (session->emission)
         totals.segment_real_ns = session->began.real_ns;

@@ -131,6 +131,7 @@ typedef struct SessionTotals {
     uint64_t sweep;           /* the last sweep that ended */
     uint64_t written_sweep;   /* the last sweep that is written completely */
     int error;                /* why the writer fails at present; 0: it does not */
+    bool is_left_open;        /* it has ended, and its last segment waits for a recovery */
     bool is_unwound;          /* its stacks are unwound before they are stored */
     UnwinderCounts stacks;    /* of these */
     uint32_t stack_bytes;     /* that a sample copies at most */

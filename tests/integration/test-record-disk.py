@@ -136,6 +136,29 @@ def a_session_without_space_for_its_folder_begins_when_there_is_space():
 
 
 @test
+def stopping_on_a_full_disk_says_that_the_last_segment_cannot_be_read_yet():
+    need_root()
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
+        with Daemon(folder, config=LIMITS + session(Frequency=99, RotateIntervalSec=0), store=store) as daemon:
+            with Varlink(daemon.control()) as v:
+                v.one("Start", session="web", settings={"Event": "cpu-clock", "Frequency": "999", "Compress": "none"})
+                wait_until(lambda: daemon.open_segments("web"), 20, "an open segment")
+                filler = os.path.join(store, "filler")
+                with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as f:
+                    while True:
+                        f.write(bytes(4096))
+                daemon.wait_for_log("Failed to write session 'web'")
+            stopped = profctl(daemon, "stop", "web")
+            equal(stopped.returncode, 0, "status of profctl stop")
+            check("can be read when profd has recovered it" in stopped.stderr, stopped.stderr)
+            check(daemon.open_segments("web"), "nothing is left open")
+            os.unlink(filler)
+            wait_until(lambda: not daemon.open_segments("web"), 60, f"recovery; {daemon.log()[-1500:]}")
+            check(recording.samples(daemon.segments("web")), "no samples of web")
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
 def a_disk_filled_by_segments_keeps_the_newest_ones():
     need_root()
     with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
