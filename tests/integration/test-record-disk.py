@@ -104,6 +104,15 @@ def a_full_disk_is_reported_and_recording_continues_when_there_is_space():
             check_all(daemon, with_loss=True)
 
 
+def fill_bytes(store):
+    """Nothing more can be written there."""
+    path = os.path.join(store, "filler")
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as f:
+        while True:
+            f.write(bytes(4096))
+    return path
+
+
 def fill_inodes(store):
     """No file and no folder can be made there; those that stand in the way can be deleted."""
     fillers = []
@@ -143,10 +152,7 @@ def stopping_on_a_full_disk_says_that_the_last_segment_cannot_be_read_yet():
             with Varlink(daemon.control()) as v:
                 v.one("Start", session="web", settings={"Event": "cpu-clock", "Frequency": "999", "Compress": "none"})
                 wait_until(lambda: daemon.open_segments("web"), 20, "an open segment")
-                filler = os.path.join(store, "filler")
-                with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as f:
-                    while True:
-                        f.write(bytes(4096))
+                filler = fill_bytes(store)
                 daemon.wait_for_log("Failed to write session 'web'")
             stopped = profctl(daemon, "stop", "web")
             equal(stopped.returncode, 0, "status of profctl stop")
@@ -156,6 +162,33 @@ def stopping_on_a_full_disk_says_that_the_last_segment_cannot_be_read_yet():
             wait_until(lambda: not daemon.open_segments("web"), 60, f"recovery; {daemon.log()[-1500:]}")
             check(recording.samples(daemon.segments("web")), "no samples of web")
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+
+
+@test
+def a_recorder_killed_on_a_full_disk_loses_and_doubles_no_sample():
+    need_root()
+    with scratch() as folder, small_disk(folder, DISK_BYTES) as store, spinning():
+        config = LIMITS + session(Frequency=999, CallGraph="fp", Compress="none", RotateIntervalSec=0)
+        with Daemon(folder, config=config, store=store) as daemon:
+            with perf_record(os.path.join(folder, "perf.data")) as perf:
+                wait_until(daemon.open_segments, 20, "an open segment")
+                filler = fill_bytes(store)
+                daemon.wait_for_log("Failed to write session 'default'")
+                pid = daemon.recorder()
+                os.kill(pid, signal.SIGKILL)
+                wait_until(lambda: daemon.recorder() not in (None, pid), 20, "another recorder")
+                daemon.wait_for_log("Failed to recover segment")
+                os.unlink(filler)
+                subprocess.run(["mount", "-o", "remount,size=64m", store], check=True)
+                wait_until(lambda: any(path.endswith("~.perf.data") for path in daemon.segments()), 60, "recovery")
+                time.sleep(1)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            equal(daemon.open_segments(), [], "what is left open")
+            equal(len(daemon.segments()), 2, "segments")
+            samples = recording.samples(daemon.segments())
+            equal(recording.twice(samples), [], "samples that are there twice")
+            found = recording.seams(samples, recording.samples(perf.path), PERIOD_NS, range(CPUS))
+            equal(found[:3], [], "gaps")
 
 
 @test
