@@ -6,6 +6,7 @@
 
 #include "store/window/window.h"
 #include "unit/make-store.h"
+#include "util/clock.h"
 
 /*
  * Disks that fill up, become read-only or vanish while a session records: nothing waits for them,
@@ -351,10 +352,10 @@ TEST(a_folder_that_a_full_disk_does_not_let_recover_is_recovered_later) {
     recover_when_there_is_space(LAYOUT_DIRECTORY, 0);
 }
 
-/* The reason of the last gap of the session up to now; PD_GAP_REASONS: there is none. */
-static PdGapReason last_gap(const Disk *disk, const char *session, uint64_t since_ns) {
-    WindowQuery query = {
-        .since_ns = since_ns, .until_ns = clock_anchor_now().monotonic_ns, .by_monotonic = true};
+/* The reason of the last gap of the session; PD_GAP_REASONS: there is none. */
+static PdGapReason last_gap(const Disk *disk, const char *session, uint64_t since_ns,
+                            uint64_t until_ns) {
+    WindowQuery query = {.since_ns = since_ns, .until_ns = until_ns, .by_monotonic = true};
     _cleanup_(window_freep) Window *window = NULL;
     SnapshotFailure why;
 
@@ -397,20 +398,48 @@ TEST(a_segment_that_was_given_up_is_recovered_by_another_session) {
     disk.session = store_session_close(disk.session);
     CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 1);
     /* It cannot be read, and it takes space. */
-    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_DAMAGED);
+    CHECK_EQ(last_gap(&disk, "web", began_ns, clock_anchor_now().monotonic_ns), PD_GAP_DAMAGED);
     CHECK(store_use(disk.place.store).used_bytes > MIB / 2);
     fill(&disk);
     CHECK_OK(start(&disk, LAYOUT_FILE, 0));
     CHECK(wait_retry(&disk, "web"));
     CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 1);
-    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_DAMAGED);
+    CHECK_EQ(last_gap(&disk, "web", began_ns, clock_anchor_now().monotonic_ns), PD_GAP_DAMAGED);
     CHECK_OK(begin_segment(&disk.place, disk.session));
     CHECK_EQ(
         shell("rm %s/filler && mount -o remount,size=64m %s", disk.place.path, disk.place.path), 0);
     CHECK(wait_recovered(&disk, "web"));
     CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 0);
     CHECK(count_all(&disk.place, "web") > BATCH);
-    CHECK_EQ(last_gap(&disk, "web", began_ns), PD_GAP_STOPPED);
+    CHECK_EQ(last_gap(&disk, "web", began_ns, clock_anchor_now().monotonic_ns), PD_GAP_STOPPED);
+}
+
+TEST(a_segment_that_only_lacks_its_end_covers_the_time_until_the_stop) {
+    SessionConfig web = store_session("web", LAYOUT_FILE, 0);
+    uint64_t began_ns, left_ns;
+
+    DISK(disk, "size=1m");
+    CHECK_OK(store_session_new(disk.place.store, &web, false, &disk.session));
+    CHECK_OK(begin_segment(&disk.place, disk.session));
+    began_ns = clock_anchor_now().monotonic_ns;
+    CHECK_OK(sweep(&disk));
+    CHECK(wait_all(&disk));
+    fill(&disk);
+    usleep(50000);
+    left_ns = clock_anchor_now().monotonic_ns;
+    store_session_leave(disk.session, PD_GAP_STOPPED, left_ns);
+    store_session_wait(disk.session);
+    CHECK_EQ(store_session_counts(disk.session).unwritten_samples, 0);
+    CHECK(store_session_counts(disk.session).is_left_open);
+    disk.session = store_session_close(disk.session);
+    CHECK_EQ(count_names(&disk.place, "web", ".open", NULL), 1);
+    CHECK_EQ(
+        shell("rm %s/filler && mount -o remount,size=64m %s", disk.place.path, disk.place.path), 0);
+    CHECK_OK(start(&disk, LAYOUT_FILE, 0));
+    CHECK(wait_recovered(&disk, "web"));
+    CHECK_EQ(count_all(&disk.place, "web"), BATCH);
+    CHECK_EQ(last_gap(&disk, "web", began_ns, left_ns), PD_GAP_REASONS);
+    CHECK_EQ(last_gap(&disk, "web", began_ns, left_ns + NS_PER_SECOND), PD_GAP_STOPPED);
 }
 
 TEST(a_disk_that_is_read_only_for_a_while_loses_nothing) {

@@ -19,8 +19,9 @@
  * A segment that a killed daemon or a session that was given up left open is cut after its last
  * whole record, finished as usual and marked with a `~`, so that nobody takes it for a complete
  * one. What the file itself does not hold (boot, clocks, tracepoints) was written next to it when
- * it was begun. Nothing is deleted because it is damaged: what cannot be repaired is set aside. All
- * of this runs on a writer thread.
+ * it was begun. Nothing is deleted because it is damaged: what cannot be repaired is set aside.
+ * What the disk does not permit is tried again, with growing pauses. All of this runs on a writer
+ * thread.
  */
 
 enum { TRACING_BYTES_MAX = 64 << 20, PATH_TEXT_MAX = 4096 };
@@ -131,6 +132,9 @@ static uint64_t recovery_covered_to(const Mending *m, uint64_t last_ns, uint64_t
     const PdCoverage *coverage = &m->before->coverage;
     uint64_t known_ns = MAX(coverage->from_ns, coverage->to_ns);
 
+    /* A session that was given up knew more than it could save. */
+    if (m->entry.covered)
+        known_ns = MAX(known_ns, m->entry.covered_to_ns);
     return MAX(known_ns, same_boot ? last_ns : round_ns);
 }
 
@@ -356,8 +360,11 @@ static void recovery_register_mended(Mending *m, int r) {
 
     entry.name = r > 0 ? m->name : m->entry.name;
     entry.stuck = r < 0;
+    /* The main thread, which takes over, must not read it. */
     if (r < 0 && !entry.is_known && m->before)
         entry_fill(store, &entry, m->before);
+    else if (r < 0 && !entry.is_known)
+        entry.is_known = entry.unreadable = true;
     if (r > 0 && dirfd_measure(m->fd, m->text, &entry.bytes, &entry.directory) < 0)
         r = 0;
     pthread_mutex_lock(&store->mutex);
