@@ -153,6 +153,12 @@ static bool filter_in_time(const Filter *filter, const PdRecord *record, const P
            (stamp->time == 0 && record->type == PD_RECORD_LOST_SAMPLES);
 }
 
+/* An event lends itself to records without an id, and to those that a tool made with an id of 0:
+ * other events need them as well. */
+static bool filter_names_its_event(const PdStamp *stamp) {
+    return stamp->has_id && stamp->id != 0;
+}
+
 /* Handles a record whose event was not selected or was dropped. */
 static int filter_pass_by_event(Filter *filter, PdRecord *record, const PdStamp *stamp) {
     uint8_t choice = stamp->event && stamp->event->index < filter->n_chosen
@@ -166,7 +172,7 @@ static int filter_pass_by_event(Filter *filter, PdRecord *record, const PdStamp 
     if (!gone && record->type < PD_RECORD_USER)
         return 1;
     if (gone && record->type != PD_RECORD_LOST)
-        return 0;
+        return !filter_names_its_event(stamp);
     buffer_clear(&filter->rewritten);
     r = pd_rewriter_record(gone ? filter->losses : filter->rows, record, stamp, &filter->rewritten);
     if (r == -EBADMSG)

@@ -8,6 +8,9 @@
 
 enum { CLOCK = 10, FAULTS = 20, DUMMY = 30 };
 
+/* A bit that no sample_type has, for bench_init(). */
+static const uint64_t without_trailer = UINT64_C(1) << 63;
+
 typedef struct Bench {
     PdEvents *events;
     Filter filter;
@@ -20,10 +23,12 @@ static void bench_done(Bench *b) {
 }
 
 static void add_event(Bench *b, uint64_t id, const char *name, uint64_t flags, uint64_t extra) {
+    bool has_trailer = !(extra & without_trailer);
     PdAttr attr = {.size = 128,
-                   .sample_type = PD_SAMPLE_IDENTIFIER | PD_SAMPLE_TIME | extra,
+                   .sample_type =
+                       PD_SAMPLE_IDENTIFIER | PD_SAMPLE_TIME | (extra & ~without_trailer),
                    .read_format = extra & PD_SAMPLE_READ ? PD_FORMAT_GROUP | PD_FORMAT_ID : 0,
-                   .flags = flags | PD_ATTR_SAMPLE_ID_ALL};
+                   .flags = flags | (has_trailer ? PD_ATTR_SAMPLE_ID_ALL : 0)};
     PdEvent *event;
 
     assert(pd_events_add(b->events, &attr, (Bytes){}, &id, 1, &event) == 0);
@@ -138,6 +143,35 @@ TEST(loss_of_a_dropped_event_is_moved_to_another_event) {
     CHECK_EQ(pass(&b, PD_RECORD_LOST_SAMPLES, FAULTS, 5, &r), 0);
     CHECK_EQ(pass(&b, PD_RECORD_STAT, FAULTS, 0, &r), 0);
     CHECK_EQ(pass(&b, PD_RECORD_STAT, CLOCK, 0, &r), 1);
+}
+
+/* perf record writes the processes that it finds with an id of 0, which the first event lends. */
+TEST(side_band_of_a_tool_is_kept_if_the_first_event_is_dropped) {
+    _cleanup_(bench_done) Bench b = {};
+    PdRecord r;
+
+    bench_init(&b, 0);
+    CHECK_OK(begin(&b, "page-faults"));
+    CHECK_EQ(b.filter.new_index[0], UINT32_MAX);
+    CHECK_EQ(pass(&b, PD_RECORD_COMM, 0, 0, &r), 1);
+    CHECK_EQ(load_u64(r.data + 32, false), 0U);
+    CHECK_EQ(pass(&b, PD_RECORD_MMAP2, 0, 0, &r), 1);
+    CHECK_EQ(pass(&b, PD_RECORD_SAMPLE, 0, 1, &r), 0);
+    CHECK_EQ(pass(&b, PD_RECORD_AUX, CLOCK, 1, &r), 0);
+}
+
+/* Before sample_id_all, only samples had an id. */
+TEST(side_band_without_a_trailer_is_kept_if_the_first_event_is_dropped) {
+    _cleanup_(bench_done) Bench b = {};
+    PdRecord r;
+
+    bench_init(&b, without_trailer);
+    CHECK_OK(begin(&b, "page-faults"));
+    CHECK_EQ(b.filter.new_index[0], UINT32_MAX);
+    CHECK_EQ(pass(&b, PD_RECORD_COMM, FAULTS, 1, &r), 1);
+    CHECK_EQ(pass(&b, PD_RECORD_MMAP, CLOCK, 1, &r), 1);
+    CHECK_EQ(pass(&b, PD_RECORD_SAMPLE, CLOCK, 1, &r), 0);
+    CHECK_EQ(pass(&b, PD_RECORD_SAMPLE, FAULTS, 1, &r), 1);
 }
 
 TEST(all_attrs_are_kept_if_events_read_each_other) {
