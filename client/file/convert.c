@@ -53,7 +53,10 @@ typedef struct Convert {
     bool event_types; /* names came from another source than EVENT_DESC */
     bool has_counts;  /* the input is from perf stat record */
     bool behind_attr; /* only EVENT_UPDATEs came since a HEADER_ATTR */
+    Buffer updates;   /* EVENT_UPDATEs behind an attr, which wait for the attrs that follow */
 } Convert;
+
+enum { UPDATES_MAX = 1024 * 1024 };
 
 /* Seconds of the recording's clock; with a leading -, this long before the last sample. */
 static int convert_option_convert_time(const Option *option, const char *argument, void *field) {
@@ -93,6 +96,7 @@ static void convert_done(Convert *c) {
     sink_done(&c->sink);
     c->environment = pd_environment_free(c->environment);
     filter_done(&c->filter);
+    buffer_done(&c->updates);
     target_done(&c->target);
 }
 
@@ -157,7 +161,7 @@ static int convert_carry_features(Convert *c) {
     skip[PD_FEATURE_SAMPLE_TIME] = skip[PD_FEATURE_PROFD_COVERAGE] = filter_is_set(&c->filter);
     skip[PD_FEATURE_EVENT_DESC] = skip[PD_FEATURE_GROUP_DESC] = c->filter.kept;
     r = sink_carry_features(&c->sink, c->reader, skip, &c->bad_feature);
-    if (r == 0 && (c->filter.kept ? has_desc : c->event_types && !has_desc))
+    if (r == 0 && (c->filter.kept ? has_desc || c->event_types : c->event_types && !has_desc))
         r = convert_set_event_desc(c);
     if (r >= 0 && c->filter.kept)
         r = convert_set_groups(c);
@@ -193,6 +197,25 @@ static int convert_set_implied_features(Convert *c) {
     return r;
 }
 
+static int convert_copy_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
+    int r = filter_is_set(&c->filter) ? filter_record(&c->filter, record, stamp) : 1;
+
+    return r > 0 ? sink_write(&c->sink, c->reader, record, stamp->has_time ? stamp->time : 0) : r;
+}
+
+static int convert_copy_updates(Convert *c) {
+    int r = 0;
+
+    for (size_t at = 0; r >= 0 && at < c->updates.size;) {
+        PdRecord record = pd_record_at(c->updates.data + at, c->sink.options.swap);
+
+        at += record.size;
+        r = convert_copy_record(c, &record, &(PdStamp){});
+    }
+    buffer_done(&c->updates);
+    return r;
+}
+
 static int convert_begin(Convert *c) {
     const char *name = NULL;
     int r = filter_begin(&c->filter, pd_reader_events(c->reader), &name);
@@ -209,23 +232,37 @@ static int convert_begin(Convert *c) {
         r = sink_add_events(&c->sink, convert_events_out(c));
     if (r == 0)
         r = sink_begin(&c->sink, convert_events_out(c), c->order != NULL);
-    return r;
+    return r == 0 ? convert_copy_updates(c) : r;
+}
+
+static bool convert_is_name(const PdRecord *record) {
+    return record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t) &&
+           load_u64(record->data + PD_RECORD_HEADER_SIZE, record->swap) == PD_EVENT_UPDATE_NAME;
 }
 
 /*
  * A stream of ours has the name of an event in an EVENT_UPDATE after its HEADER_ATTR, since perf
- * reads the name only there. If there is an EVENT_DESC, drop the EVENT_UPDATE again, so that a file
- * converted to a stream and back stays the same. perf itself puts it after the features.
+ * reads the name only there. If there is an EVENT_DESC, drop this EVENT_UPDATE again, so that a
+ * file converted to a stream and back stays the same. perf itself puts it after the features, but
+ * perf stat has none, and puts units and CPUs there as well: these are copied.
+ *
+ * 1: the record is an EVENT_UPDATE and handled; 0: it is to be copied.
  */
-static bool convert_is_of_the_attr(Convert *c, const PdRecord *record) {
+static int convert_take_update(Convert *c, const PdRecord *record) {
     bool behind = c->behind_attr;
 
     c->behind_attr =
         record->type == PD_RECORD_HEADER_ATTR || (behind && record->type == PD_RECORD_EVENT_UPDATE);
     if (!behind || record->type != PD_RECORD_EVENT_UPDATE || c->verbatim)
-        return false;
-    c->event_types = true;
-    return true;
+        return 0;
+    if (convert_is_name(record)) {
+        c->event_types = true;
+        return 1;
+    }
+    if (c->begun || record->size > UPDATES_MAX - c->updates.size)
+        return 0;
+    buffer_append(&c->updates, record->data, record->size);
+    return buffer_error(&c->updates) ?: 1;
 }
 
 /* 1: the HEADER_FEATURE is copied unchanged; 0: it is dropped. */
@@ -252,12 +289,20 @@ static int convert_hand_on_feature(Convert *c, const PdRecord *record) {
     return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
+/* Build ids and tracing data that come after the features were written. */
+static bool convert_is_late(const Convert *c, uint32_t type) {
+    return c->begun && c->sink.options.layout == PD_LAYOUT_PIPE &&
+           (type == PD_RECORD_BUILD_ID || type == PD_RECORD_TRACING_DATA);
+}
+
 /* Handles a header record of a stream; the reader has already processed its content. */
 static int convert_take_header_record(Convert *c, const PdRecord *record) {
     int r = 1;
 
     if (record->type == PD_RECORD_EVENT_TYPE)
         c->event_types = true;
+    if (!c->verbatim && convert_is_late(c, record->type))
+        return sink_write(&c->sink, c->reader, record, 0);
     if (!c->verbatim)
         return c->begun && !c->filter.kept ? sink_add_events(&c->sink, convert_events_out(c)) : 0;
     if (record->type == PD_RECORD_HEADER_FEATURE)
@@ -266,11 +311,12 @@ static int convert_take_header_record(Convert *c, const PdRecord *record) {
 }
 
 static int convert_take_record(Convert *c, PdRecord *record, const PdStamp *stamp) {
-    int r = 0;
+    int r;
 
     c->records++;
-    if (convert_is_of_the_attr(c, record))
-        return 0;
+    r = convert_take_update(c, record);
+    if (r != 0)
+        return MIN(r, 0);
     if (!c->begun && (c->verbatim || !convert_is_header_record(c, record->type)))
         r = convert_begin(c);
     if (r < 0)
@@ -278,8 +324,7 @@ static int convert_take_record(Convert *c, PdRecord *record, const PdStamp *stam
     if (convert_is_header_record(c, record->type))
         return convert_take_header_record(c, record);
     c->has_counts |= record->type == PD_RECORD_STAT_CONFIG;
-    r = filter_is_set(&c->filter) ? filter_record(&c->filter, record, stamp) : 1;
-    return r > 0 ? sink_write(&c->sink, c->reader, record, stamp->has_time ? stamp->time : 0) : r;
+    return convert_copy_record(c, record, stamp);
 }
 
 static int convert_next_record(Convert *c, PdRecord *record, PdStamp *stamp) {

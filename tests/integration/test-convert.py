@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "golden"))
 from background import background  # noqa: E402
-from make import Maker, file, pipe, records  # noqa: E402
+from make import USER, Maker, file, pipe, records  # noqa: E402
 from roundtrip import PROFCTL, info, perf, run, same_text  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -277,6 +277,82 @@ def records_of_a_stream_header_are_plain_records_in_a_file(folder):
     convert(path, os.path.join(folder, "out"))
     check(b"5.0" not in perf("report", os.path.join(folder, "out"), ["--header-only"], False),
           "the record does not change the header")
+
+
+def described_stream(m):
+    """Names, a unit, a scale and CPUs are in EVENT_UPDATEs behind each attr; nothing else has the names."""
+    def update(kind, event_id, value):
+        return m.record(78, 0, m.u64(kind, event_id) + value)
+
+    first, second = (m.record(64, 0, m.attr(kind, config, 4000) + m.u64(*ids))
+                     for kind, config, ids in ((1, 0, (11, 12)), (1, 2, (21,))))
+    return (m.u64(0x32454C4946524550, 16) + first
+            + update(0, 11, b"msec\0") + update(1, 11, m.pack("d", 1e-6)) + update(2, 11, b"tick\0")
+            + update(3, 11, m.pack("HHHH", 0, 2, 0, 1)) + second + update(0, 21, b"faults\0")
+            + update(2, 21, b"miss\0") + b"".join(records(m)[:-1]))
+
+
+def updates_of(path, *kinds):
+    rows = run([PROFCTL, "dump", "--json=short", "-t", "EVENT_UPDATE", path]).stdout.splitlines()
+    rows = [json.loads(row) for row in rows]
+    return [(row["id"], row["update"]) for row in rows if row["update"] in kinds]
+
+
+def write_to(path, content):
+    with open(path, "wb") as target:
+        target.write(content)
+    return path
+
+
+@test
+@in_folder
+def updates_behind_an_attr_stay_and_a_name_becomes_a_feature(folder):
+    every = [(11, "unit"), (11, "scale"), (11, "cpus"), (21, "unit")]
+    for order in "<>":
+        path = write_to(os.path.join(folder, "in.data"), described_stream(Maker(order)))
+        for layout in ("file", "directory", "pipe"):
+            for options in ((), ("-e", "tick"), ("-e", "miss")):
+                what, out = f"{layout} {options}", os.path.join(folder, "out")
+                convert(path, out, f"--layout={layout}", "--force", *options)
+                equal([event["name"] for event in info(out)["events"]], ["tick", "miss"], what)
+                equal(updates_of(out, "unit", "scale", "cpus"), every, what)
+                equal(len(updates_of(out, "name")), 2 if layout == "pipe" else 0, f"names of {what}")
+
+
+@test
+@in_folder
+def counts_of_a_stream_keep_their_unit(folder):
+    path, out = os.path.join(folder, "in.data"), os.path.join(folder, "out.data")
+    with open(path, "wb") as target:
+        if subprocess.run(["perf", "stat", "record", "-o", "-", "-e", "task-clock", "true"],
+                          stdout=target, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            skip("perf cannot count this here")
+    check(updates_of(path, "unit", "scale"), "perf writes a unit")
+    convert(path, out)
+    equal(updates_of(out, "unit", "scale"), updates_of(path, "unit", "scale"), "unit and scale")
+    text = subprocess.run(["perf", "stat", "report", "-i", out], capture_output=True, check=True)
+    check(b"msec task-clock" in text.stdout + text.stderr, f"perf stat report is {text}")
+
+
+@test
+@in_folder
+def header_records_in_the_midst_of_a_stream_stay_in_a_stream(folder):
+    m, path = Maker("<"), os.path.join(folder, "in.data")
+    build_id = m.record(67, USER, m.u32(100) + bytes(range(20)) + m.u32(0) + b"/bin/late\0")
+    formats = m.record(66, 0, m.u32(16, 0)) + b"formats of perf."
+    rows = records(m)
+    write_to(path, pipe(m, [*rows[:7], build_id, formats, *rows[7:-1]]))
+    with open(path, "rb") as source:
+        done = subprocess.run([PROFCTL, "convert", "-e", "page-faults", "-", "-"], stdin=source,
+                              capture_output=True, check=True)
+    out = write_to(os.path.join(folder, "out"), done.stdout)
+    facts = info(out)
+    equal((facts["n_samples"], facts["n_build_ids"]), (1, 1), "samples and build ids")
+    equal((facts["records"]["67"], facts["records"]["66"]), (1, 1), "records")
+    equal(facts["damage"], None, "damage")
+    check(formats in done.stdout, "the payload")
+    convert(path, out, "--force", "-e", "page-faults")
+    equal(info(out)["n_build_ids"], 1, "build ids of a file")
 
 
 @test
