@@ -88,15 +88,18 @@ static bool dump_is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp
     return selector_wants(&d->selector, record, stamp);
 }
 
-/* In a pipe the tracing data comes as a record before the first sample that needs it. */
+/* In a pipe the tracing data comes as a record before the first sample that needs it, and is no
+ * feature of the recording. */
 static int dump_load_tracing(Dump *d) {
     Bytes blob;
     int r;
 
-    if (d->tracing_tried || !pd_reader_has_feature(d->reader, PD_FEATURE_TRACING_DATA))
+    if (d->tracing_tried)
+        return 0;
+    r = pd_reader_feature(d->reader, PD_FEATURE_TRACING_DATA, &blob);
+    if (r == -ENOENT)
         return 0;
     d->tracing_tried = true;
-    r = pd_reader_feature(d->reader, PD_FEATURE_TRACING_DATA, &blob);
     if (r >= 0)
         r = pd_tracing_new(blob, &d->tracing);
     return r == -ENOMEM ? r : 0;

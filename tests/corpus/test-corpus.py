@@ -90,6 +90,25 @@ def dump_shows_every_record_of_every_recording():
             check((ordered, status) == (counts, 0), f"{oracle.stem}: other records in time order")
 
 
+def decoded_samples(path):
+    done = subprocess.run([PROFCTL, "dump", "--json=short", "-t", "SAMPLE", path],
+                          capture_output=True, check=True)
+    return [row["fields"] for row in map(json.loads, done.stdout.splitlines()) if "fields" in row]
+
+
+@test
+def tracepoints_of_a_stream_are_decoded_as_those_of_a_file():
+    if not CORPUS.is_dir():
+        skip("the shared corpus is not beside this tree")
+    stream = CORPUS / "files" / "x86_64-perf7.3__pipeztp.data"
+    with tempfile.TemporaryDirectory(prefix="profd-corpus.") as folder:
+        whole = Path(folder, "file")
+        subprocess.run([PROFCTL, "convert", stream, whole], check=True)
+        want = decoded_samples(whole)
+        check(want, "no sample of the file has fields")
+        check(decoded_samples(stream) == want, "the samples of the stream have other fields")
+
+
 @test
 def hostile_files_are_dumped_within_bounds():
     if not CORPUS.is_dir():
