@@ -14,16 +14,20 @@
  */
 
 /* Records of tools whose size may legitimately not be a multiple of 8. */
-static bool verify_record_may_be_odd(uint32_t type) {
-    switch (type) {
+static bool verify_record_may_be_odd(const PdRecord *record) {
+    switch (record->type) {
     case PD_RECORD_TRACING_DATA:
     case PD_RECORD_BUILD_ID:
     case PD_RECORD_CPU_MAP:
     case PD_RECORD_HEADER_FEATURE:
     case PD_RECORD_COMPRESSED:
         return true;
+    case PD_RECORD_EVENT_UPDATE:
+        /* Older perf did not round up its list of CPUs, as in a CPU_MAP. */
+        return record->size >= PD_RECORD_HEADER_SIZE + sizeof(uint64_t) &&
+               load_u64(record->data + PD_RECORD_HEADER_SIZE, record->swap) == PD_EVENT_UPDATE_CPUS;
     default:
-        return type >= PD_RECORD_SIMPLEPERF;
+        return record->type >= PD_RECORD_SIMPLEPERF;
     }
 }
 
@@ -93,7 +97,7 @@ void verify_record(RecordChecks *c, const PdReader *reader, const PdRecord *reco
     c->samples += record->type == PD_RECORD_SAMPLE;
     c->throttled += record->type == PD_RECORD_THROTTLE;
     c->n_auxtrace += record->type == PD_RECORD_AUXTRACE;
-    if (record->size % 8 != 0 && !verify_record_may_be_odd(record->type))
+    if (record->size % 8 != 0 && !verify_record_may_be_odd(record))
         verify_record_tally(&c->misaligned, record);
     if (record->type == PD_RECORD_FINISHED_ROUND) {
         c->promised_ns = MAX(c->promised_ns, c->at_end_ns);

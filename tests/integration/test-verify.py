@@ -110,6 +110,22 @@ def bodies_shorter_than_their_content_are_found():
 def sizes_are_multiples_of_8():
     odd = M.pack("IHH", 9, USER, 8 + 57) + sample(5)[8:] + bytes(1)
     finds(file(M, GOOD + [odd]), ("error", "alignment"))
+    # An EVENT_UPDATE with a name, and one that is too short for its kind.
+    update = M.u64(2, 11) + b"a name"
+    finds(file(M, GOOD + [M.pack("IHH", 78, 0, 8 + len(update)) + update]), ("error", "alignment"))
+    short = M.pack("IHH", 78, 0, 12) + M.u32(3)
+    finds(file(M, GOOD + [short]), ("error", "alignment"), ("error", "body"), ("error", "damage"))
+
+
+@test
+def lists_of_cpus_may_have_any_size():
+    """perf 4.5 did not round up the sizes of CPU_MAP and of an EVENT_UPDATE with CPUs."""
+    for order in "<>":
+        m = Maker(order)
+        cpus = m.pack("HHHHH", 0, 3, 0, 1, 2)
+        rows = [m.pack("IHH", 74, 0, 8 + len(cpus)) + cpus,
+                m.pack("IHH", 78, 0, 24 + len(cpus)) + m.u64(3, 11) + cpus]
+        finds(file(m, rows))
 
 
 @test
