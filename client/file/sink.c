@@ -145,7 +145,7 @@ static int sink_write_round(Sink *sink) {
     return pd_writer_write(sink->writer, 0, mark.data, mark.size);
 }
 
-static int sink_copy_payload(Sink *sink, PdReader *reader) {
+static int sink_copy_payload(Sink *sink, PdReader *reader, uint64_t size) {
     uint8_t *chunk;
 
     buffer_clear(&sink->payload);
@@ -156,11 +156,13 @@ static int sink_copy_payload(Sink *sink, PdReader *reader) {
         ssize_t n = pd_reader_payload(reader, chunk, PAYLOAD_CHUNK);
         int r;
 
+        sink->ends_early = n == 0 && size > 0;
         if (n <= 0)
             return (int)n;
         r = pd_writer_payload(sink->writer, chunk, (size_t)n);
         if (r < 0)
             return r;
+        size -= MIN((uint64_t)n, size);
     }
 }
 
@@ -180,6 +182,9 @@ int sink_write(Sink *sink, PdReader *reader, const PdRecord *record, uint64_t ti
     bool timed = sink->split && record->type < PD_RECORD_USER && time != 0;
     int r = 0;
 
+    /* Behind a payload that is shorter than announced, a record would be read as a part of it. */
+    if (sink->ends_early || !pd_record_payload_is_whole(record))
+        return 0;
     if (record->type == PD_RECORD_FINISHED_ROUND &&
         (sink->makes_rounds || sink->options.layout == PD_LAYOUT_DIRECTORY))
         return 0;
@@ -188,7 +193,7 @@ int sink_write(Sink *sink, PdReader *reader, const PdRecord *record, uint64_t ti
     if (r == 0)
         r = pd_writer_write(sink->writer, timed ? 1 : 0, record->data, record->size);
     if (r == 0 && record->payload > 0)
-        r = sink_copy_payload(sink, reader);
+        r = sink_copy_payload(sink, reader, record->payload);
     if (r < 0 || !sink->makes_rounds || sink->options.layout == PD_LAYOUT_DIRECTORY)
         return r;
     sink->round_bytes += record->size;

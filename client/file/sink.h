@@ -24,6 +24,7 @@ typedef struct Sink {
     PdWriter *writer;
     PdWriterOptions options;
     bool split;           /* records with a time go to data.0 */
+    bool ends_early;      /* the input, a stream, ended within a payload: nothing may follow */
     bool makes_rounds;    /* records come in order of time, and the sink writes FINISHED_ROUND */
     uint64_t round_bytes; /* bytes since the last round */
     uint64_t n_auxtrace;
@@ -47,7 +48,8 @@ int sink_add_events(Sink *sink, const PdEvents *events);
 /* Call it after events and features. */
 int sink_begin(Sink *sink, const PdEvents *events, bool makes_rounds);
 
-/* `reader` provides the payload, if the record has one. `time`: 0 if it has none. */
+/* `reader` provides the payload, if the record has one. `time`: 0 if it has none. A record whose
+ * payload is cut off is left out; the reader reports the damage. */
 int sink_write(Sink *sink, PdReader *reader, const PdRecord *record, uint64_t time);
 
 int sink_finish(Sink *sink);

@@ -4,6 +4,7 @@
 
 import functools
 import glob
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.environ["PROFD_SOURCE"], "tests", "golden"))
 from background import background  # noqa: E402
+from make import HOSTILE, Maker, file, pipe, records  # noqa: E402
 from roundtrip import PROFCTL, info, perf, run  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
@@ -279,6 +282,60 @@ def a_damaged_part_gives_what_it_has(folder):
     os.truncate(parts[1], os.path.getsize(parts[1]) // 2)
     out = merge(folder, *parts, status=8)
     equal(info(out)["n_samples"], sum(info(part)["n_samples"] for part in parts), "samples")
+
+
+OF_COMM = b"--comm=" + HOSTILE
+
+
+def cut_auxtrace(m):
+    """4096 bytes are announced, and 16 are there."""
+    return m.record(71, 0, m.u64(4096, 0, 0) + m.u32(0, 0, 0, 0)) + bytes(16)
+
+
+def written(folder, name, content):
+    with open(os.path.join(folder, name), "wb") as target:
+        target.write(content)
+    return target.name
+
+
+def n_found(path):
+    facts = info(path)
+    equal(facts["damage"], None, "damage of the result")
+    return facts["n_samples"]
+
+
+@test
+@in_folder
+def a_cut_payload_does_not_cover_the_samples_that_follow(folder):
+    for order in "<>":
+        m = Maker(order)
+        whole = written(folder, "whole.data", file(m, records(m)))
+        cut = written(folder, "cut.data", file(m, records(m)[:-1] + [cut_auxtrace(m)]))
+        for layout in ("file", "directory", "pipe"):
+            out = merge(folder, whole, cut, "--force", f"--layout={layout}", status=8)
+            equal(n_found(out), 8, f"samples of a {layout}")
+            check("71" not in info(out)["records"], "there is no record of the payload")
+            done = run([PROFCTL, "convert", "--force", f"--layout={layout}", OF_COMM, cut, out])
+            equal(done.returncode, 8, f"convert: {done.stderr}")
+            equal(n_found(out), 2, f"samples of a {layout} in order")
+        equal(run([PROFCTL, "convert", "--force", cut, out]).returncode, 8, "convert")
+        equal(n_found(out), 4, "samples")
+
+
+@test
+@in_folder
+def nothing_follows_a_payload_that_a_stream_cuts_off(folder):
+    m = Maker("<")
+    stream = pipe(m, records(m)[:-1]) + cut_auxtrace(m)
+    out = os.path.join(folder, "out.data")
+    for options in ((), (OF_COMM,)):
+        done = subprocess.run([PROFCTL, "convert", "--force", *options, "-", out], input=stream,
+                              capture_output=True, check=False)
+        equal(done.returncode, 8, f"convert: {done.stderr}")
+        at = info(out)["damage"]
+        check(at and "payload" in at["text"], f"the damage is {at}")
+        rows = run([PROFCTL, "dump", "--json=short", "-t", "AUXTRACE", out]).stdout.splitlines()
+        equal([json.loads(row)["payload"] for row in rows], [16], "bytes of payload")
 
 
 @test

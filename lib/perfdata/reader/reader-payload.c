@@ -13,21 +13,29 @@ enum {
     AUXTRACE_SIZE = 48,
 };
 
-void reader_payload_begin(PdReader *r, PdRecord *rec) {
-    uint64_t size;
+static uint64_t reader_payload_announced(const PdRecord *record) {
+    const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
 
-    if (rec->type == PD_RECORD_AUXTRACE) {
-        if (rec->size < AUXTRACE_SIZE)
-            return;
-        size = load_u64(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
-    } else {
-        if (rec->size < TRACING_DATA_SIZE)
-            return;
-        size = load_u32(rec->data + PD_RECORD_HEADER_SIZE, rec->swap);
-        size = ALIGN8(size);
+    if (record->type == PD_RECORD_AUXTRACE && record->size >= AUXTRACE_SIZE)
+        return load_u64(body, record->swap);
+    if (record->type == PD_RECORD_TRACING_DATA && record->size >= TRACING_DATA_SIZE)
+        return ALIGN8((uint64_t)load_u32(body, record->swap));
+    return 0;
+}
+
+bool pd_record_payload_is_whole(const PdRecord *record) {
+    return record->payload == reader_payload_announced(record);
+}
+
+void reader_payload_begin(PdReader *r, PdRecord *rec) {
+    uint64_t size = reader_payload_announced(rec);
+
+    if (rec->decompressed) {
+        if (size > 0)
+            reader_damage(r, false, rec->offset, "the payload of a compressed record is missing");
+        return;
     }
-    rec->payload = size;
-    r->payload_left = size;
+    rec->payload = r->payload_left = size;
     if (size > source_remaining(r->source)) {
         rec->payload = r->payload_left = source_remaining(r->source);
         reader_cut_off(r, true, rec->offset, "the payload of %llu bytes behind a record is cut off",

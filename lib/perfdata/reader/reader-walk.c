@@ -170,8 +170,7 @@ static int reader_walk_take_in(PdReader *r, PdRecord *rec) {
     switch (rec->type) {
     case PD_RECORD_AUXTRACE:
     case PD_RECORD_TRACING_DATA:
-        if (!rec->decompressed)
-            reader_payload_begin(r, rec);
+        reader_payload_begin(r, rec);
         if (rec->type == PD_RECORD_AUXTRACE)
             return 0;
         break;

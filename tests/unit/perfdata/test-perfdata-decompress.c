@@ -110,6 +110,24 @@ TEST(damage_in_compressed_data_is_reported) {
     CHECK_EQ(seen.samples, 0);
 }
 
+/* It would be behind the record in the file, where the compressed data goes on. */
+TEST(a_compressed_record_has_no_payload) {
+    Maker m = {};
+    uint8_t out[4096];
+    Seen seen;
+    size_t n;
+
+    put_head(&m, PD_RECORD_AUXTRACE, 0, 48);
+    buffer_u64(&m.b, 100, false);
+    buffer_zero(&m.b, 32);
+    put_sample(&m, 11, 1000);
+    n = ZSTD_compress(out, sizeof(out), m.b.data, m.b.size, 1);
+    CHECK(strstr(damage_of_chunk((Bytes){out, n}, 0, &seen), "payload"));
+    CHECK_EQ(seen.samples, 2);
+    CHECK_EQ(seen.payload, 0);
+    buffer_done(&m.b);
+}
+
 TEST(a_compression_bomb_is_read_in_bounded_memory) {
     _cleanup_(buffer_done) Buffer rounds = {}, whole = {};
     _cleanup_(pd_reader_freep) PdReader *r = NULL;

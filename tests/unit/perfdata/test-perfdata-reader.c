@@ -335,6 +335,24 @@ TEST(a_payload_is_read_or_skipped) {
     CHECK(!pd_reader_damage(r));
 }
 
+TEST(a_payload_that_is_cut_off_is_not_whole) {
+    for (size_t there = 40; there <= 100; there += 60) {
+        _cleanup_(buffer_done) Buffer whole = make_auxtrace(100, there);
+        _cleanup_(pd_reader_freep) PdReader *r = NULL;
+        PdRecord rec;
+
+        whole.size -= PD_RECORD_HEADER_SIZE + 16; /* the sample */
+        CHECK_OK(open_buffer(&whole, &r));
+        CHECK_EQ(pd_reader_next(r, &rec), 1);
+        CHECK_EQ(pd_reader_next(r, &rec), 1);
+        CHECK_EQ(rec.type, PD_RECORD_AUXTRACE);
+        CHECK_EQ(pd_record_payload_is_whole(&rec), there == 100);
+        rec.type = PD_RECORD_SAMPLE;
+        rec.payload = 0;
+        CHECK(pd_record_payload_is_whole(&rec));
+    }
+}
+
 TEST(a_payload_of_wrong_size_ends_the_reading) {
     static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 47, 1000};
 
