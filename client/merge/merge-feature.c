@@ -29,8 +29,8 @@ static int merge_feature_set_body(Merge *m, unsigned bit, const Buffer *body) {
     return r < 0 ? r : pd_writer_set_feature(m->sink.writer, bit, buffer_bytes(body));
 }
 
-/* 0: *ret is the body, -ENOENT: the recording has no valid one. */
-static int merge_feature_body_of(const MergeInput *in, unsigned bit, Bytes *ret) {
+/* 0: *ret is the body, -ENOENT: the recording has no valid one, and an invalid one was noted. */
+static int merge_feature_body_of(MergeInput *in, unsigned bit, Bytes *ret) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
     int r = pd_environment_new(&env);
 
@@ -39,6 +39,8 @@ static int merge_feature_body_of(const MergeInput *in, unsigned bit, Bytes *ret)
     /* CPU_TOPOLOGY has an entry for each CPU counted by NRCPUS. */
     (void)sink_read_feature(in->reader, env, PD_FEATURE_NRCPUS, ret);
     r = sink_read_feature(in->reader, env, bit, ret);
+    if (r == -EBADMSG && in->bad_feature.text[0] == '\0')
+        pd_feature_damage(in->reader, bit, r, &in->bad_feature);
     return r == -EBADMSG ? -ENOENT : r;
 }
 
@@ -69,9 +71,17 @@ static bool merge_feature_any_has(const Merge *m, unsigned bit) {
     return false;
 }
 
+/* The readers have taken the names from it; one that is invalid has to be noted. */
 static int merge_feature_make_event_desc(Merge *m, unsigned bit) {
     _cleanup_(buffer_done) Buffer body = {};
 
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        Bytes old;
+        int r = merge_feature_body_of(&m->inputs[i], bit, &old);
+
+        if (r < 0 && r != -ENOENT)
+            return r;
+    }
     pd_encode_event_desc(&body, m->events, m->sink.options.swap);
     return merge_feature_set_body(m, bit, &body);
 }
@@ -191,7 +201,7 @@ static const struct {
  * `envs`. */
 static int merge_feature_gather_list(Merge *m, size_t row, PdEnvironment **envs, Buffer *ret) {
     for (size_t i = 0; i < m->n_inputs; i++) {
-        const MergeInput *in = &m->inputs[i];
+        MergeInput *in = &m->inputs[i];
         Bytes body;
         int r = merge_feature_body_of(in, lists[row].bit, &body);
 
@@ -260,7 +270,7 @@ static int merge_feature_unite_lists(Merge *m, unsigned bit) {
     return r;
 }
 
-static int merge_feature_read_into(const MergeInput *in, unsigned bit, PdEnvironment *env) {
+static int merge_feature_read_into(MergeInput *in, unsigned bit, PdEnvironment *env) {
     Bytes body;
     int r = merge_feature_body_of(in, bit, &body);
 

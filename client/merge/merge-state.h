@@ -26,6 +26,7 @@ typedef struct MergeInput {
     uint32_t *index; /* for each event its index in the result */
     PdRewriter *rewriter;
     PdOrder *order;
+    PdDamage bad_feature; /* the first feature that could not be copied; no text: none */
 
     /* The next record. */
     bool ended;

@@ -173,9 +173,12 @@ static int merge_write_all(Merge *m, int zstd_level) {
 static int merge_verdict(const Merge *m) {
     int worst = STATUS_OK;
 
-    for (size_t i = 0; i < m->n_inputs; i++)
-        if (recording_verdict(m->inputs[i].path, m->inputs[i].reader, NULL) != STATUS_OK)
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        const MergeInput *in = &m->inputs[i];
+
+        if (recording_verdict(in->path, in->reader, &in->bad_feature) != STATUS_OK)
             worst = STATUS_PARTIAL;
+    }
     if (m->left_out > 0)
         worst = complain(STATUS_PARTIAL, "%" PRIu64 " records could not be copied to '%s'.",
                          m->left_out, m->target.path);

@@ -322,6 +322,30 @@ def a_cut_payload_does_not_cover_the_samples_that_follow(folder):
         equal(n_found(out), 4, "samples")
 
 
+def claims_too_much(recording, text):
+    """The last string of a feature that begins with `text` claims 60,000 bytes."""
+    at = recording.rindex(text) - 4
+    return recording[:at] + struct.pack("<I", 60000) + recording[at + 4:]
+
+
+@test
+@in_folder
+def a_feature_that_does_not_hold_what_it_announces_is_reported(folder):
+    m = Maker("<")
+    whole = written(folder, "whole.data", file(m, records(m)))
+    for text, name in ((b"6.1.0", b"OSRELEASE"), (b"page-faults", b"EVENT_DESC")):
+        broken = written(folder, "broken.data", claims_too_much(file(m, records(m)), text))
+        out = os.path.join(folder, "out.data")
+        for parts in ((broken, broken), (broken, whole), (whole, broken)):
+            done = run([PROFCTL, "merge", "--force", "-o", out, *parts])
+            # Nothing is missing where the first recording has all that describes the host.
+            status = 0 if parts[0] == whole and name == b"OSRELEASE" else 8
+            equal(done.returncode, status, f"{name}, {parts}: {done.stderr}")
+            equal(done.stderr.count(name), parts.count(broken) if status else 0, "reports")
+            check(status == 0 or b"broken.data" in done.stderr, f"the report is {done.stderr}")
+            equal(n_found(out), 8, "samples")
+
+
 @test
 @in_folder
 def nothing_follows_a_payload_that_a_stream_cuts_off(folder):
