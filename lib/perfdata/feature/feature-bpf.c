@@ -14,8 +14,7 @@
  */
 
 enum {
-    NAME_BYTES_MAX = 512, /* KSYM_NAME_LEN */
-    INFO_AT = 16,         /* struct perf_bpil of perf: u32 info_len, u32 data_len, u64 arrays */
+    INFO_AT = 16, /* struct perf_bpil of perf: u32 info_len, u32 data_len, u64 arrays */
     INFO_TYPE = 0,
     INFO_ID = 4,
     INFO_JITED_LEN = 16,
@@ -32,7 +31,8 @@ enum {
     INFO_PROG_TAGS = 184,
     NAME_BYTES = 16,
     TAG_BYTES = 8,
-    LOOKUP_STEPS_MAX = 1 << 24, /* types visited in one listing before names are omitted */
+    LOOKUP_STEPS_MAX =
+        1 << 24, /* types and bytes of names in one listing before names are omitted */
 };
 
 /* The widths of the numbers of bpf_prog_info in order; 1 is a byte, which needs no swap. */
@@ -162,8 +162,6 @@ static void feature_bpf_put_function(const PdEnvironment *env, const PdBpfProg *
         name = (Bytes){.data = (const uint8_t *)p->name, .size = strlen(p->name)};
     else
         name = (Bytes){.data = (const uint8_t *)"F", .size = 1};
-    /* Many functions may share one name. */
-    name.size = MIN(name.size, (size_t)NAME_BYTES_MAX);
     if (name.size > 0)
         text_putc(out, '_');
     text_escape(out, name);

@@ -8,7 +8,12 @@
  * different lengths, counted from 1, and their names as offsets into strings.
  */
 
-enum { BTF_MAGIC = 0xeb9f, BTF_HEADER_SIZE = 24, BTF_TYPE_SIZE = 12 };
+enum {
+    BTF_MAGIC = 0xeb9f,
+    BTF_HEADER_SIZE = 24,
+    BTF_TYPE_SIZE = 12,
+    NAME_BYTES_MAX = 512, /* KSYM_NAME_LEN */
+};
 
 /* The data after a struct btf_type: a fixed number of bytes, and a number for each member. */
 /* clang-format off */
@@ -69,6 +74,8 @@ static uint32_t btf_name_offset(Cursor types, uint32_t id, size_t *steps) {
 Bytes btf_type_name(Bytes btf, bool swap, uint32_t id, size_t *steps) {
     uint32_t header, types_at, types_size, strings_at, strings_size, name;
     Cursor c, strings;
+    size_t most;
+    Bytes text;
 
     if (btf.size < BTF_HEADER_SIZE || load_u16(btf.data, swap) != BTF_MAGIC)
         return (Bytes){};
@@ -82,5 +89,11 @@ Bytes btf_type_name(Bytes btf, bool swap, uint32_t id, size_t *steps) {
     strings = btf_name_part(btf, swap, header, strings_at, strings_size);
     if (name == 0 || !cursor_take(&strings, name))
         return (Bytes){};
-    return cursor_string(&strings);
+    /* A long name that many functions share must cost neither its search nor its print each time.
+     */
+    most = MIN((size_t)NAME_BYTES_MAX, *steps);
+    strings.end = strings.at + MIN(cursor_left(&strings), most);
+    text = cursor_string(&strings);
+    *steps -= text.size;
+    return text;
 }

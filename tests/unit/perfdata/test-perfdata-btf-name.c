@@ -52,6 +52,18 @@ TEST(without_steps_no_name_is_found) {
     CHECK_EQ(steps, 0u);
 }
 
+TEST(the_bytes_of_a_name_cost_steps) {
+    _cleanup_(buffer_done) Buffer b = {};
+    size_t steps = 100;
+
+    add_btf(&b, false);
+    CHECK_EQ(btf_type_name(buffer_bytes(&b), false, 1, &steps).size, 5u);
+    CHECK_EQ(steps, 95u);
+    steps = 3;
+    CHECK(bytes_equal_str(btf_type_name(buffer_bytes(&b), false, 1, &steps), "fir"));
+    CHECK_EQ(steps, 0u);
+}
+
 TEST(a_blob_truncated_or_changed_anywhere_is_read_within_its_bytes) {
     _cleanup_(buffer_done) Buffer b = {};
 

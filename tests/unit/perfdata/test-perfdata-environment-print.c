@@ -95,6 +95,48 @@ TEST(bpf_programs_are_printed_by_function) {
                  "99\n"));
 }
 
+/* A function of a name of `name_size` bytes that cannot be printed. */
+static void add_btf_of_one(Buffer *b, uint32_t name_size) {
+    U32S(b, false, 1, 9, 24 + 12 + 1 + name_size + 1);
+    buffer_append(b, "\x9f\xeb\1\0", 4);
+    U32S(b, false, 24, 0, 12, 12, 1 + name_size + 1);
+    U32S(b, false, 1, 12 << 24, 0);
+    buffer_zero(b, 1);
+    memset(buffer_reserve(b, name_size), 0xff, name_size);
+    buffer_commit(b, name_size);
+    buffer_zero(b, 1);
+}
+
+/* All arrays of the program begin with the same bytes, which name the only type. */
+TEST(one_long_name_of_many_functions_is_printed_in_bounds) {
+    enum { FUNCTIONS = 128 * 1024, PRINTED_MAX = 100 * 1024 * 1024 };
+    static const struct {
+        uint32_t at, value;
+    } info[] = {{104, FUNCTIONS}, {108, FUNCTIONS}, {180, FUNCTIONS}, {128, 9}, {132, 8}};
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    _cleanup_(buffer_done) Buffer body = {}, btf = {}, out = {};
+
+    CHECK_OK(pd_environment_new(&env));
+    U32S(&body, false, 1, 192, FUNCTIONS * 8);
+    U64S(&body, false, 0);
+    for (uint32_t at = 0; at < 192; at += 4) {
+        uint32_t value = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(info); i++)
+            value = info[i].at == at ? info[i].value : value;
+        buffer_u32(&body, value, false);
+    }
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        U32S(&body, false, 0, 1);
+    CHECK_OK(read_buffer(env, PD_FEATURE_BPF_PROG_INFO, &body, false));
+    add_btf_of_one(&btf, 1024 * 1024);
+    CHECK_OK(read_buffer(env, PD_FEATURE_BPF_BTF, &btf, false));
+    pd_environment_print(env, &out);
+    CHECK_OK(buffer_error(&out));
+    CHECK(out.size > FUNCTIONS * (size_t)50);
+    CHECK(out.size < PRINTED_MAX);
+}
+
 TEST(an_environment_is_described_by_the_names_of_its_members) {
     _cleanup_(pd_environment_freep) PdEnvironment *env = full_environment(false);
     _cleanup_(buffer_done) Buffer out = {};
