@@ -264,6 +264,8 @@ static int reader_intake_name_by_tracing(PdReader *r) {
 int intake_names(PdReader *r) {
     int rc;
 
+    if (r->n_namings++ >= NAMINGS_MAX)
+        return 0;
     rc = reader_intake_name_by_description(r);
     if (rc == 0 || rc == -ENOENT || rc == -EBADMSG || rc == -EFBIG)
         rc = reader_intake_name_by_tracing(r);

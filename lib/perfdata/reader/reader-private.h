@@ -17,6 +17,7 @@ enum {
     DISK_TYPES = 96, /* types with a counter of their own */
     DISK_OTHERS_MAX = 4096,
     EVENT_TYPES_MAX = 4096, /* a bound, because each is compared with each event */
+    NAMINGS_MAX = 8,        /* a bound, because each reads all that has names again */
 };
 
 typedef struct Feature {
@@ -57,7 +58,7 @@ struct PdReader {
     Bytes payload_kept; /* the rest of a payload that was kept as a feature */
 
     uint64_t n_records, n_taken; /* returned since the start, and how many were ever processed */
-    unsigned n_event_types;
+    unsigned n_event_types, n_namings;
     Feature features[PD_FEATURE_BITS];
     uint64_t feature_bytes;
 
@@ -96,6 +97,8 @@ void features_done(PdReader *r);
 
 /* In reader-intake.c: */
 int intake_record(PdReader *r, PdRecord *record);
+/* Names events by EVENT_DESC and TRACING_DATA. In a pipe each may come before the other, and before
+ * some attrs, so that both are used whenever one comes. */
 int intake_names(PdReader *r);
 /* Sets a name from an event_types table or an EVENT_TYPE record. */
 int intake_event_type(PdReader *r, uint64_t config, Bytes name);

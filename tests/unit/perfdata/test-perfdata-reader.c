@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "make-container.h"
 #include "util/file.h"
@@ -400,6 +401,128 @@ TEST(tracing_data_of_a_pipe_is_kept_and_returned) {
     CHECK_EQ(pd_reader_next(r, &rec), 1);
     CHECK_EQ(rec.type, PD_RECORD_SAMPLE);
     CHECK(!pd_reader_has_feature(r, PD_FEATURE_TRACING_DATA));
+}
+
+static void put_tracepoint_attr(Maker *m, uint64_t config) {
+    PdAttr attr = event_attr;
+
+    attr.type = PD_TYPE_TRACEPOINT;
+    attr.config = config;
+    put_head(m, PD_RECORD_HEADER_ATTR, 0, 8 + 64 + 8);
+    pd_attr_encode(&attr, 64, &m->b, false);
+    buffer_u64(&m->b, 11, false);
+}
+
+static void put_format(Buffer *b, uint32_t id) {
+    char text[64];
+    int n = snprintf(text, sizeof(text), "name: exec%u\nID: %u\nformat:\n", id, id);
+
+    buffer_u64(b, (uint64_t)n, false);
+    buffer_append(b, text, (size_t)n);
+}
+
+/* The tracepoints 1 to n of a system, "sched:exec1" and so on. */
+static void put_tracing_data(Maker *m, uint32_t n) {
+    _cleanup_(buffer_done) Buffer blob = {};
+
+    buffer_append(&blob, "\x17\x08\x44tracing0.6\0\0\x08", 16);
+    buffer_u32(&blob, 4096, false);
+    buffer_append(&blob, "header_page", 12);
+    buffer_u64(&blob, 0, false);
+    buffer_append(&blob, "header_event", 13);
+    buffer_u64(&blob, 0, false);
+    buffer_u32(&blob, 0, false);
+    buffer_u32(&blob, 1, false);
+    buffer_append(&blob, "sched", 6);
+    buffer_u32(&blob, n, false);
+    for (uint32_t id = 1; id <= n; id++)
+        put_format(&blob, id);
+    buffer_zero(&blob, ALIGN8(blob.size) - blob.size);
+    put_head(m, PD_RECORD_TRACING_DATA, 0, 12);
+    buffer_u32(&m->b, (uint32_t)blob.size, false);
+    buffer_append(&m->b, blob.data, blob.size);
+}
+
+/* Describes no event. */
+static void put_empty_event_desc(Maker *m) {
+    _cleanup_(buffer_done) Buffer body = {};
+
+    buffer_u32(&body, 0, false);
+    buffer_u32(&body, 64, false);
+    put_feature(m, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
+}
+
+static void put_both_event_descs(Maker *m) {
+    _cleanup_(buffer_done) Buffer body = {};
+
+    put_event_desc(&body, false);
+    put_feature(m, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
+}
+
+/* A: attr, T: tracing data, E: an EVENT_DESC without names, D: one with a name for the event. */
+TEST(a_tracepoint_is_named_in_whatever_order_its_records_come) {
+    static const char *const orders[][2] = {
+        {"AT", "sched:exec2"},  {"AET", "sched:exec2"}, {"ATE", "sched:exec2"},
+        {"TAE", "sched:exec2"}, {"EAT", "sched:exec2"}, {"AD", "first"},
+        {"DAT", "first"},       {"ATD", "first"},       {"ADT", "first"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        _cleanup_(pd_reader_freep) PdReader *r = NULL;
+        Maker m = {};
+        Seen seen;
+
+        put_pipe_header(&m);
+        for (const char *what = orders[i][0]; *what; what++)
+            if (*what == 'A')
+                put_tracepoint_attr(&m, 2);
+            else if (*what == 'T')
+                put_tracing_data(&m, 3);
+            else if (*what == 'E')
+                put_empty_event_desc(&m);
+            else
+                put_both_event_descs(&m);
+        CHECK_OK(open_buffer(&m.b, &r));
+        CHECK_OK(read_all(r, &seen));
+        CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, orders[i][1]);
+        buffer_done(&m.b);
+    }
+}
+
+/* Neither reads the other again and again while a tracepoint stays without a name. */
+TEST(many_descriptions_of_events_take_little_time) {
+    for (unsigned reverse = 0; reverse < 2; reverse++) {
+        _cleanup_(pd_reader_freep) PdReader *r = NULL;
+        clock_t start = clock();
+        Maker m = {};
+        Seen seen;
+
+        put_pipe_header(&m);
+        put_tracepoint_attr(&m, UINT32_MAX);
+        if (reverse) {
+            _cleanup_(buffer_done) Buffer body = {};
+
+            buffer_u32(&body, 400, false);
+            buffer_u32(&body, 64, false);
+            for (unsigned i = 0; i < 400; i++) {
+                pd_attr_encode(&event_attr, 64, &body, false);
+                buffer_u32(&body, 0, false);
+                put_string_feature(&body, "name", false);
+            }
+            put_feature(&m, PD_FEATURE_EVENT_DESC, buffer_bytes(&body));
+        } else
+            put_tracing_data(&m, 5000);
+        for (unsigned i = 0; i < (reverse ? 100000U : 20000U); i++)
+            if (reverse)
+                put_tracing_data(&m, 1);
+            else
+                put_empty_event_desc(&m);
+        CHECK_OK(open_buffer(&m.b, &r));
+        CHECK_OK(read_all(r, &seen));
+        CHECK(!pd_reader_damage(r));
+        CHECK((clock() - start) / CLOCKS_PER_SEC < 2);
+        buffer_done(&m.b);
+    }
 }
 
 TEST(build_ids_of_a_pipe_make_a_section) {
