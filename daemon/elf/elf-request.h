@@ -16,6 +16,7 @@
 
 enum {
     ELF_PROTOCOL = 0x656c0002,
+    ELF_LIMIT_S = 2, /* of CPU time, for one file */
     ELF_TABLE_BYTES_MAX = 32 << 20,
     ELF_SYMBOLS_BYTES_MAX = 32 << 20,  /* of a reduced file */
     ELF_CODE_MAP_BYTES_MAX = 16 << 20, /* of the names of generated code */

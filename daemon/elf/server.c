@@ -24,8 +24,6 @@
  * system does not count.
  */
 
-enum { LIMIT_S = 2 }; /* of CPU time, for one file */
-
 static int server_find_build_id(int fd, ElfReply *reply, int *ret_fd _unused_) {
     BuildId id;
     int r = elf_build_id_of_fd(fd, &id);
@@ -102,7 +100,7 @@ static int server_answer(int socket, const ElfRequest *request, int fd) {
     ElfReply reply = {.protocol = ELF_PROTOCOL, .serial = request->serial};
     _cleanup_close_ int found = -1;
 
-    server_set_limit(LIMIT_S);
+    server_set_limit(ELF_LIMIT_S);
     reply.result = finders[request->want](fd, &reply, &found);
     server_set_limit(0);
     reply.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

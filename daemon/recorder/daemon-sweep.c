@@ -78,6 +78,7 @@ static int daemon_sweep_on_data_loss(Daemon *daemon, const Loss *loss) {
 }
 
 static int daemon_sweep_on_loss(void *userdata, const Loss *loss) {
+    static LogRate rate = {.interval_ns = 60 * NS_PER_SECOND, .burst = 5};
     Daemon *daemon = userdata;
 
     if (loss->session)
@@ -85,11 +86,11 @@ static int daemon_sweep_on_loss(void *userdata, const Loss *loss) {
                             clock_monotonic_ns());
     if (loss->is_data)
         return daemon_sweep_on_data_loss(daemon, loss);
-    log_warning(0,
+    log_limited(&rate, LOG_LEVEL_WARNING, 0,
                 "The ring of CPU %u was full and lost %" PRIu64
                 " records about processes, reading /proc again",
                 loss->cpu, loss->lost);
-    return tracker_resync(daemon->tracker);
+    return tracker_resync_after_loss(daemon->tracker);
 }
 
 static void daemon_sweep_publish_losses(Daemon *daemon) {

@@ -130,6 +130,9 @@ static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
         if (r == -EINPROGRESS)
             (void)usleep(END_MS * 1000);
     }
+    /* It did not live to say what the file cost. */
+    if (r >= 0 && had_file && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        h->cpu_ns += ELF_LIMIT_S * NS_PER_SECOND;
     elf_helper_give_up(h);
     if (r < 0 || (WIFSIGNALED(status) && elf_helper_is_from_outside(WTERMSIG(status))) ||
         (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {

@@ -22,13 +22,14 @@ typedef struct ImageList {
     size_t n;
 } ImageList;
 
-/* Work on files rests after it took too much time. Names of samples do not wait for what is only
- * kept. */
-enum { REST_CHECKS, REST_NEEDED, REST_KEPT, RESTS };
+/* Work on files rests after it took too much time. Build ids do not wait for tables, which any user
+ * can make expensive, and neither waits for what is only kept. */
+enum { REST_CHECKS, REST_BUILD_IDS, REST_TABLES, REST_KEPT, RESTS };
 
 static const unsigned rests[RESTS] = {
     [REST_CHECKS] = 1U << SCAN_CHECK,
-    [REST_NEEDED] = 1U << SCAN_IMAGE | 1U << SCAN_TABLE,
+    [REST_BUILD_IDS] = 1U << SCAN_IMAGE,
+    [REST_TABLES] = 1U << SCAN_TABLE,
     [REST_KEPT] = 1U << SCAN_SYMBOLS | 1U << SCAN_CODE_MAP,
 };
 

@@ -103,9 +103,8 @@ void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
-/* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for CHECK, that
- * for IMAGE and TABLE together, or that for SYMBOLS and CODE_MAP together. For the reading thread.
- */
+/* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for CHECK, for
+ * IMAGE, for TABLE, or for SYMBOLS and CODE_MAP together. For the reading thread. */
 void scan_queue_rest(ScanQueue *queue, ScanWork work, uint64_t until_ns);
 /* From now on the thread gets SCAN_STOP and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);

@@ -98,9 +98,10 @@ static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
 /* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
  * share delay later files; other work is not delayed. */
 static void scan_reader_charge(ScanReader *s, ScanWork work, uint64_t used_ns) {
-    ScanDebt *debt = work == SCAN_CHECK                              ? &s->check_debt
-                     : work == SCAN_SYMBOLS || work == SCAN_CODE_MAP ? &s->kept_debt
-                                                                     : &s->debt;
+    ScanDebt *debt = work == SCAN_CHECK   ? &s->check_debt
+                     : work == SCAN_IMAGE ? &s->build_id_debt
+                     : work == SCAN_TABLE ? &s->table_debt
+                                          : &s->kept_debt;
     uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - debt->at_ns) / IMAGES_SHARE;
 
     debt->ns = used_ns + (debt->ns > earned_ns ? debt->ns - earned_ns : 0);

@@ -34,8 +34,8 @@ typedef struct ScanReader {
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
     bool in_pass;
-    /* These debts are of build ids and tables, of symbols and code maps, and of checks. */
-    ScanDebt debt, kept_debt, check_debt;
+    ScanDebt build_id_debt, table_debt, check_debt;
+    ScanDebt kept_debt; /* of symbols and code maps */
     uint64_t cpu_noted_ns;
     bool is_partial; /* some processes could not be read or seen */
     bool has_warned;

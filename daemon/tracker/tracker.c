@@ -25,6 +25,10 @@ enum { TRIES_MAX = 8, RETRIED_MAX = 256 };
 #define DATA_WAIT_NS      (3 * NS_PER_SECOND) /* for data mappings of running processes */
 #define MODULES_PERIOD_NS (30 * NS_PER_SECOND)
 
+/* From one reading of /proc after a loss to the next; it grows while losses go on. */
+#define LOSS_PAUSE_FIRST_NS NS_PER_SECOND
+#define LOSS_PAUSE_LAST_NS  (60 * NS_PER_SECOND)
+
 typedef struct Retried {
     uint32_t pid, tries;
 } Retried;
@@ -51,6 +55,8 @@ struct Tracker {
     bool knows_kernel, all_read, ready, sees_namespaces, sees_data;
     uint64_t all_begin_ns;
     uint64_t resyncs;
+    bool has_lost; /* side-band, since /proc was read again last */
+    uint64_t loss_resync_ns, loss_pause_ns;
 };
 
 static int tracker_on_kernel(void *userdata, Bytes records) {
@@ -388,12 +394,31 @@ int tracker_settle(Tracker *tracker, uint64_t start_ns) {
     return r;
 }
 
-int tracker_complete(Tracker *tracker, uint64_t start_ns) {
-    uint32_t pid;
-    int r = 0;
+static int tracker_resync_if_due(Tracker *tracker, uint64_t now_ns) {
+    uint64_t since_ns = now_ns - tracker->loss_resync_ns;
 
-    if (!tracker->ready)
+    if (!tracker->has_lost || (tracker->loss_resync_ns > 0 && since_ns < tracker->loss_pause_ns))
         return 0;
+    tracker->has_lost = false;
+    tracker->loss_pause_ns =
+        since_ns > 2 * tracker->loss_pause_ns
+            ? LOSS_PAUSE_FIRST_NS
+            : MIN(tracker->loss_pause_ns + tracker->loss_pause_ns / 4, LOSS_PAUSE_LAST_NS);
+    tracker->loss_resync_ns = now_ns;
+    return tracker_resync(tracker);
+}
+
+int tracker_resync_after_loss(Tracker *tracker) {
+    tracker->has_lost = true;
+    return tracker_resync_if_due(tracker, clock_monotonic_ns());
+}
+
+int tracker_complete(Tracker *tracker, uint64_t start_ns) {
+    int r = tracker_resync_if_due(tracker, clock_monotonic_ns());
+    uint32_t pid;
+
+    if (r < 0 || !tracker->ready)
+        return r;
     history_complete(tracker->history, start_ns);
     while (r == 0 && history_next_unknown(tracker->history, &pid) > 0)
         r = scanner_process(tracker->scanner, pid);

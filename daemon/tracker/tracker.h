@@ -78,7 +78,11 @@ int tracker_see_namespaces(Tracker *tracker);
 int tracker_see_data(Tracker *tracker, bool see);
 /* Reads /proc again after side-band was lost. */
 int tracker_resync(Tracker *tracker);
-/* How often that happened. */
+/* The same, but while losses go on only now and then: any program can make its side-band overflow
+ * all the time, and a pass over all processes delays other reading. The last loss is always
+ * followed by one. */
+int tracker_resync_after_loss(Tracker *tracker);
+/* How often /proc was read again. */
 uint64_t tracker_resyncs(const Tracker *tracker);
 /* Whether the scanner works as it should. */
 ScannerHealth tracker_health(const Tracker *tracker);

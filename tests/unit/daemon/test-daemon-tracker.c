@@ -108,4 +108,18 @@ TEST(known_kernel_code_is_not_read_again_and_unknown_code_only_now_and_then) {
     CHECK_EQ(loop_run(w.loop), -ETIMEDOUT);
 }
 
+TEST(losses_without_end_make_proc_be_read_again_only_now_and_then) {
+    _cleanup_(end) World w;
+
+    CHECK_OK(begin(&w));
+    for (unsigned i = 0; i < 100; i++)
+        CHECK_OK(tracker_resync_after_loss(w.tracker));
+    CHECK_EQ(tracker_resyncs(w.tracker), 1);
+    /* The last loss is followed by one. */
+    usleep(1100 * 1000);
+    CHECK_OK(tracker_complete(w.tracker, 300));
+    CHECK_OK(tracker_complete(w.tracker, 301));
+    CHECK_EQ(tracker_resyncs(w.tracker), 2);
+}
+
 TEST_MAIN()

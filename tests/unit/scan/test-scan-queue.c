@@ -234,4 +234,28 @@ TEST(delayed_images_hold_up_no_other_work_and_come_back) {
     free(next.image);
 }
 
+TEST(build_ids_do_not_wait_for_expensive_tables) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    ScanRequest next;
+
+    CHECK_OK(scan_queue_new(&queue));
+    CHECK_OK(scan_queue_ask_image(queue, table_of(1)));
+    scan_queue_rest(queue, SCAN_TABLE, clock_monotonic_ns() + NS_PER_SECOND / 5);
+    CHECK_OK(scan_queue_ask_image(queue, image_of(2, 0)));
+    for (unsigned i = 0; i < 2; i++) {
+        static const ScanWork order[] = {SCAN_IMAGE, SCAN_TABLE};
+
+        next = scan_queue_next(queue, false);
+        CHECK_EQ(next.work, order[i]);
+        scan_image_free(next.image);
+    }
+    /* The other way round, too. */
+    CHECK_OK(scan_queue_ask_image(queue, image_of(3, 0)));
+    scan_queue_rest(queue, SCAN_IMAGE, clock_monotonic_ns() + 60 * NS_PER_SECOND);
+    CHECK_OK(scan_queue_ask_image(queue, table_of(4)));
+    next = scan_queue_next(queue, false);
+    CHECK_EQ(next.work, SCAN_TABLE);
+    scan_image_free(next.image);
+}
+
 TEST_MAIN()
