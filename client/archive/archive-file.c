@@ -107,10 +107,8 @@ static int archive_write_mapping(ArchiveWork *work, const FrameMapping *mapping,
     bool has_code = found.code && elf_file_fd(found.code) >= 0;
     bool has_symbols = found.symbols && elf_file_fd(found.symbols) >= 0;
 
-    /* One file says all that is wanted. */
-    if (r == 0 && work->options->reduced && has_symbols)
-        r = archive_write_elf(work, id, "elf", found.symbols);
-    else if (r == 0 && has_code) {
+    /* A separate debug file is of no use alone: it does not say where the code is in the file. */
+    if (r == 0 && has_code) {
         r = archive_write_elf(work, id, mapping->kind == FRAME_VDSO ? "vdso" : "elf", found.code);
         if (r == 0 && has_symbols)
             r = archive_write_elf(work, id, "debug", found.symbols);

@@ -71,6 +71,28 @@ def an_archive_names_the_code_of_a_program_that_is_gone():
 
 
 @test
+def an_archive_names_the_code_of_a_stripped_program_by_its_debug_file():
+    need_root()
+    with open(path("bare.c"), "w", encoding="ascii") as f:
+        f.write(SOURCE)
+    run("cc", "-g", "-O1", "-Wl,--build-id", "-o", path("bare"), path("bare.c"))
+    run("objcopy", "--only-keep-debug", path("bare"), path("bare.debug"))
+    run("strip", path("bare"))
+    run("objcopy", f"--add-gnu-debuglink={path('bare.debug')}", path("bare"))
+    run("perf", "record", "-q", "-N", "-k", "CLOCK_MONOTONIC", "-F", "997", "-g", "-o", path("bare-rec"), path("bare"))
+    for name, extra in (("bare.tar.gz", []), ("bare-small.tar.gz", ["--reduced"])):
+        run(PROFCTL, "archive", *extra, "-o", path(name), path("bare-rec"))
+    os.unlink(path("bare"))
+    os.unlink(path("bare.debug"))
+    check("hot_inner" not in report(path("bare-rec")), "the debug file is not gone")
+    for name in "bare.tar.gz", "bare-small.tar.gz":
+        with tarfile.open(path(name)) as tar:
+            members = [m.name for m in tar]
+        rows = dict(line.split(",")[:2] for line in report(path(name)).splitlines()[1:])
+        check(int(rows.get("hot_inner", 0)) > 10, (name, members, rows))
+
+
+@test
 def names_of_an_archive_are_not_kept_for_other_recordings():
     run(PROFCTL, "report", scene(), XDG_CACHE_HOME=path("cache-of-names"))
     equal(glob.glob(path("cache-of-names", "profctl", "*.names")), [], "tables of names that are kept")
