@@ -8,7 +8,8 @@
 enum { OUTPUT_MAX = 1 << 20, PIECE = 256 << 10 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static int (*const unpack[])(Bytes packed, size_t max, Buffer * ret) = {unpack_xz, unpack_zstd};
+    static int (*const unpack[])(Bytes packed, size_t max, Buffer * ret) = {unpack_xz, unpack_zstd,
+                                                                            unpack_gzip};
     const Bytes packed = {.data = data, .size = size};
 
     for (size_t i = 0; i < ARRAY_SIZE(unpack); i++) {

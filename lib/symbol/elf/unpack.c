@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <lzma.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "util/macro.h"
@@ -13,7 +14,8 @@
 enum {
     PIECE = 256 << 10,
     DECODER_MAX = 128 << 20,
-    WINDOW_LOG_MAX = 27, /* 128 MiB */
+    WINDOW_LOG_MAX = 27,          /* 128 MiB */
+    GZIP_WINDOW = 16 + MAX_WBITS, /* 16: a header of gzip is wanted */
     PACKED_MAX = 64 << 20,
     UNPACKED_MAX = 256 << 20,
 };
@@ -81,6 +83,38 @@ int unpack_zstd(Bytes packed, size_t max, Buffer *ret) {
     return r;
 }
 
+static int unpack_run_gzip(z_stream *stream, size_t max, Buffer *ret) {
+    int code = Z_OK;
+
+    while (code == Z_OK) {
+        uint8_t *to;
+
+        if (ret->size >= max)
+            return -E2BIG;
+        to = buffer_reserve(ret, PIECE);
+        if (!to)
+            return -ENOMEM;
+        stream->next_out = to;
+        stream->avail_out = PIECE;
+        code = inflate(stream, Z_NO_FLUSH);
+        buffer_commit(ret, PIECE - stream->avail_out);
+    }
+    return code == Z_STREAM_END ? 0 : code == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+int unpack_gzip(Bytes packed, size_t max, Buffer *ret) {
+    z_stream stream = {.next_in = (z_const Bytef *)packed.data, .avail_in = (uInt)packed.size};
+    int r;
+
+    if (packed.size > PACKED_MAX)
+        return -E2BIG;
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return -ENOMEM;
+    r = unpack_run_gzip(&stream, max, ret);
+    (void)inflateEnd(&stream);
+    return r;
+}
+
 static int unpack_read(int fd, Buffer *ret) {
     for (ssize_t n = 1; n != 0;) {
         uint8_t *to = ret->size < PACKED_MAX ? buffer_reserve(ret, PIECE) : NULL;
@@ -103,7 +137,8 @@ int unpack_file(int fd, Buffer *ret) {
     } kinds[] = {{"\xfd"
                   "7zXZ",
                   6, unpack_xz},
-                 {"\x28\xb5\x2f\xfd", 4, unpack_zstd}};
+                 {"\x28\xb5\x2f\xfd", 4, unpack_zstd},
+                 {"\x1f\x8b\x08", 3, unpack_gzip}};
     _cleanup_(buffer_done) Buffer packed = {};
     char head[6];
     ssize_t n = pread(fd, head, sizeof(head), 0);

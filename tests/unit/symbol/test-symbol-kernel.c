@@ -271,7 +271,8 @@ static const char source[] =
     ".size nft_eval,.-nft_eval\n";
 
 TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
-    static const char *const packers[][2] = {{"xz --check=crc32", ".xz"}, {"zstd", ".zst"}};
+    static const char *const packers[][2] = {
+        {"xz --check=crc32", ".xz"}, {"zstd", ".zst"}, {"gzip", ".gz"}};
     FrameMapping m = module_mapping("/lib/modules/6.1/nf-tables.ko", 0xffffffffc0200000, 0xcd);
 
     load_module(0x77); /* another one of the same name */
@@ -295,7 +296,7 @@ TEST(files_of_a_module_and_its_debug_file_name_it_by_build_id) {
 
         if (!made_run("%s -c <nf-tables.ko >lib/modules/6.1/nf-tables.ko%s", packers[i][0],
                       packers[i][1]))
-            TEST_SKIP("xz or zstd is missing");
+            TEST_SKIP("xz, zstd or gzip is missing");
         snprintf(packed, sizeof(packed), "/lib/modules/6.1/nf-tables.ko%s", packers[i][1]);
         CHECK(module_is_named(module_mapping(packed, m.start, 0xcd), false));
         CHECK(!module_is_named(module_mapping(packed, m.start, 0x12), false));
