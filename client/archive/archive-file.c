@@ -13,6 +13,7 @@
 #include "symbol/find/find.h"
 #include "symbol/find/open-regular.h"
 #include "symbol/jit/jit-find.h"
+#include "symbol/kernel/kernel-module.h"
 #include "util/clock.h"
 #include "util/hash-index.h"
 
@@ -73,31 +74,25 @@ static void archive_name(const ElfBuildId *id, const char *file, char ret[ARCHIV
     (void)snprintf(ret + n, ARCHIVE_NAME_MAX - n, "/%s", file);
 }
 
-static int64_t archive_read_at(void *userdata, uint64_t offset, void *to, size_t n) {
-    ssize_t done = pread(*(const int *)userdata, to, n, (off_t)offset);
-
-    return done < 0 ? -errno : done;
-}
-
 /* Packs a file, or with --reduced only its symbols, where it can be reduced. */
 static int archive_write_elf(ArchiveWork *work, const ElfBuildId *id, const char *file,
                              const ElfFile *elf) {
     _cleanup_(buffer_done) Buffer reduced = {};
     int fd = elf_file_fd(elf), r;
-    const ReduceSource source = {.read = archive_read_at, .userdata = &fd};
     char name[ARCHIVE_NAME_MAX];
 
     archive_name(id, file, name);
     work->count.files++;
     if (work->options->reduced) {
-        r = reduce_elf(&source, (Bytes){.data = id->bytes, .size = id->size}, ARCHIVE_REDUCED_MAX,
-                       &reduced);
+        r = reduce_elf(elf_file_view(elf)->source, (Bytes){.data = id->bytes, .size = id->size},
+                       ARCHIVE_REDUCED_MAX, &reduced);
         if (r == 0)
             return tar_write_bytes(work->tar, name, buffer_bytes(&reduced));
         if (r == -ENOMEM)
             return r;
     }
-    return tar_write_file(work->tar, name, fd);
+    return fd < 0 ? tar_write_bytes(work->tar, name, elf_file_bytes(elf))
+                  : tar_write_file(work->tar, name, fd);
 }
 
 static int archive_write_mapping(ArchiveWork *work, const FrameMapping *mapping,
@@ -116,6 +111,17 @@ static int archive_write_mapping(ArchiveWork *work, const FrameMapping *mapping,
         work->count.missing++;
     found_elf_done(&found);
     return r;
+}
+
+/* Modules are often compressed, and packed as they were before. */
+static int archive_write_module(ArchiveWork *work, const FrameMapping *mapping,
+                                const ElfBuildId *id) {
+    _cleanup_(module_file_done) ModuleFile file = {};
+    int r = kernel_module_open(&work->find, mapping, &file);
+
+    return r == 0         ? archive_write_elf(work, id, "elf", file.elf)
+           : r == -ENOENT ? archive_write_mapping(work, mapping, id)
+                          : r;
 }
 
 /* The kernel that runs here has its build id among its notes. */
@@ -229,6 +235,8 @@ static int archive_take_mapping(ArchiveWork *work, const FrameMapping *mapping) 
     r = archive_note_id(work, &id);
     if (r <= 0)
         return r;
+    if (mapping->kind == FRAME_MODULE)
+        return archive_write_module(work, mapping, &id);
     return is_file ? archive_write_mapping(work, mapping, &id) : archive_write_kernel(work, &id);
 }
 

@@ -80,6 +80,10 @@ int elf_file_fd(const ElfFile *file) {
     return file->fd;
 }
 
+Bytes elf_file_bytes(const ElfFile *file) {
+    return file->bytes;
+}
+
 bool elf_notes_find_id(Bytes notes, size_t align, bool swap, ElfBuildId *ret) {
     Cursor c = cursor_of(notes.data, notes.size, swap);
 

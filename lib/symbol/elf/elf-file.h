@@ -25,6 +25,8 @@ DEFINE_CLEANUP(ElfFile *, elf_file_free);
 const ElfView *elf_file_view(const ElfFile *file);
 /* -1: it is in memory. */
 int elf_file_fd(const ElfFile *file);
+/* The bytes in memory, borrowed; empty: it is of a descriptor. */
+Bytes elf_file_bytes(const ElfFile *file);
 /* The build id that is a note of the file. */
 ElfBuildId elf_file_build_id(const ElfFile *file);
 /* The same in a run of notes. */

@@ -71,80 +71,94 @@ static int kernel_module_list(const FindOptions *options, const char *name, cons
     return 0;
 }
 
-/* Closes the descriptor. */
-static int kernel_module_read(int fd, const ElfBuildId *id, NameBuild *build) {
-    _cleanup_(buffer_done) Buffer unpacked = {};
-    _cleanup_(elf_file_freep) ElfFile *file = NULL;
-    ElfBuildId found;
-    int r = unpack_file(fd, &unpacked);
+void module_file_done(ModuleFile *file) {
+    file->elf = elf_file_free(file->elf);
+    buffer_done(&file->unpacked);
+}
+
+/* Closes the descriptor, or gives it to `ret`. */
+static int kernel_module_take(int fd, ModuleFile *ret) {
+    int r = unpack_file(fd, &ret->unpacked);
 
     if (r == 0)
-        r = elf_file_new(fd, &file);
-    else
-        closep(&fd);
-    if (r > 0)
-        r = elf_file_new_in_memory(buffer_bytes(&unpacked), &file);
+        return elf_file_new(fd, &ret->elf);
+    closep(&fd);
+    return r < 0 ? r : elf_file_new_in_memory(buffer_bytes(&ret->unpacked), &ret->elf);
+}
+
+/* Closes the descriptor. */
+static int kernel_module_read(int fd, const ElfBuildId *id, NameBuild *build, ModuleFile *ret) {
+    _cleanup_(module_file_done) ModuleFile file = {};
+    int r = kernel_module_take(fd, &file);
+    ElfBuildId found;
+
     if (r < 0)
         return r == -ENOMEM ? r : -ENOENT;
-    found = elf_file_build_id(file);
+    found = elf_file_build_id(file.elf);
     if (!kernel_find_same_id(id, &found))
         return -ENOENT;
-    r = elf_names_add_section(file, ".text", build);
-    if (r == 0 && build->n > 0)
+    r = elf_names_add_section(file.elf, ".text", build);
+    if (r == 0 && build->n > 0) {
+        *ret = file;
+        file = (ModuleFile){};
         return 0;
+    }
     name_build_clear(build);
     return r == -ENOMEM ? r : -ENOENT;
 }
 
-static int kernel_module_read_path(const char *path, const ElfBuildId *id, NameBuild *build) {
+static int kernel_module_read_path(const char *path, const ElfBuildId *id, NameBuild *build,
+                                   ModuleFile *ret) {
     FileIdentity identity;
     int fd;
 
-    return open_regular(path, &fd, &identity) < 0 ? -ENOENT : kernel_module_read(fd, id, build);
+    return open_regular(path, &fd, &identity) < 0 ? -ENOENT
+                                                  : kernel_module_read(fd, id, build, ret);
 }
 
 static int kernel_module_read_folder(const char *folder, const ElfBuildId *id, const char *suffix,
-                                     NameBuild *build) {
+                                     NameBuild *build, ModuleFile *ret) {
     char path[FIND_PATH_MAX];
 
-    return build_id_path(folder, id, suffix, path) ? kernel_module_read_path(path, id, build)
+    return build_id_path(folder, id, suffix, path) ? kernel_module_read_path(path, id, build, ret)
                                                    : -ENOENT;
 }
 
 /* The file at the path of the mapping, also a compressed one, and separate debug files. */
 static int kernel_module_local(const FindOptions *options, Bytes name, const ElfBuildId *id,
-                               NameBuild *build) {
+                               NameBuild *build, ModuleFile *ret) {
     char path[FIND_PATH_MAX];
     int r = -ENOENT;
 
     if (name.size > 0 && name.data[0] == '/' && !memchr(name.data, 0, name.size) &&
         snprintf(path, sizeof(path), "%s%.*s", options->root, (int)MIN(name.size, sizeof(path)),
                  (const char *)name.data) < (int)sizeof(path))
-        r = kernel_module_read_path(path, id, build);
+        r = kernel_module_read_path(path, id, build, ret);
     if (r == -ENOENT &&
         snprintf(path, sizeof(path), "%s/usr/lib/debug", options->root) < (int)sizeof(path))
-        r = kernel_module_read_folder(path, id, ".debug", build);
+        r = kernel_module_read_folder(path, id, ".debug", build, ret);
     return r;
 }
 
 static int kernel_module_files(const FindOptions *options, Bytes name, const ElfBuildId *id,
-                               NameBuild *build) {
+                               NameBuild *build, ModuleFile *ret) {
     static const char *const suffixes[] = {"/elf", "/debug"};
     int r = -ENOENT, fd;
 
     if (options->local_files)
-        r = kernel_module_local(options, name, id, build);
+        r = kernel_module_local(options, name, id, build, ret);
     for (size_t i = 0; r == -ENOENT && i < options->n_caches; i++)
         for (size_t k = 0; r == -ENOENT && k < ARRAY_SIZE(suffixes); k++)
-            r = kernel_module_read_folder(options->caches[i], id, suffixes[k], build);
+            r = kernel_module_read_folder(options->caches[i], id, suffixes[k], build, ret);
     if (r == -ENOENT && options->server) {
         fd = debug_server_find(options->server, id->bytes, id->size, false);
-        r = fd < 0 ? -ENOENT : kernel_module_read(fd, id, build);
+        r = fd < 0 ? -ENOENT : kernel_module_read(fd, id, build, ret);
     }
     return r;
 }
 
 int kernel_module_find(const FindOptions *options, const FrameMapping *m, NameBuild *build) {
+    _cleanup_(module_file_done) ModuleFile file = {};
     ElfBuildId id = {.size = m->build_id_size};
     char name[MODULE_NAME_MAX];
     int r = -ENOENT;
@@ -154,5 +168,15 @@ int kernel_module_find(const FindOptions *options, const FrameMapping *m, NameBu
         return -ENOENT;
     if (options->local_files && kernel_module_is_loaded(options, name, &id))
         r = kernel_module_list(options, name, &id, m->start, build);
-    return r == -ENOENT && id.size > 0 ? kernel_module_files(options, m->path, &id, build) : r;
+    return r == -ENOENT && id.size > 0 ? kernel_module_files(options, m->path, &id, build, &file)
+                                       : r;
+}
+
+int kernel_module_open(const FindOptions *options, const FrameMapping *m, ModuleFile *ret) {
+    _cleanup_(name_build_done) NameBuild names;
+    ElfBuildId id = {.size = m->build_id_size};
+
+    name_build_init(&names, NAME_BY_START);
+    memcpy(id.bytes, m->build_id, sizeof(id.bytes));
+    return id.size > 0 ? kernel_module_files(options, m->path, &id, &names, ret) : -ENOENT;
 }
