@@ -99,13 +99,11 @@ static int archive_write_mapping(ArchiveWork *work, const FrameMapping *mapping,
                                  const ElfBuildId *id) {
     FoundElf found = {};
     int r = find_elf(&work->find, mapping, &found);
-    bool has_code = found.code && elf_file_fd(found.code) >= 0;
-    bool has_symbols = found.symbols && elf_file_fd(found.symbols) >= 0;
 
     /* A separate debug file is of no use alone: it does not say where the code is in the file. */
-    if (r == 0 && has_code) {
+    if (r == 0 && found.code) {
         r = archive_write_elf(work, id, mapping->kind == FRAME_VDSO ? "vdso" : "elf", found.code);
-        if (r == 0 && has_symbols)
+        if (r == 0 && found.symbols)
             r = archive_write_elf(work, id, "debug", found.symbols);
     } else if (r == 0)
         work->count.missing++;
