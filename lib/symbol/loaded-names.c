@@ -14,7 +14,7 @@
 /*
  * Mappings are looked up once until the resolver forgets them, found or not; those of files without
  * a build id again in each profile if they may have changed. A table of a file has the addresses of
- * its ELF headers; that of a kernel counts from _text.
+ * its ELF headers; that of a kernel counts from the symbol that its map is named after.
  */
 
 static bool loaded_names_same(const FrameMapping *a, const FrameMapping *b) {
@@ -108,9 +108,18 @@ static int loaded_names_elf(SymbolResolver *resolver, LoadedNames *loaded) {
     return r == -ENOMEM ? r : 0;
 }
 
-/* Counted from _text, the names of a kernel depend on its build id alone. */
+/* The map of a kernel starts at the symbol that ends its name: "[kernel.kallsyms]_stext". */
+static bool loaded_names_starts_at_stext(const FrameMapping *kernel) {
+    static const char end[] = "]_stext";
+    size_t n = sizeof(end) - 1;
+
+    return kernel->path.size >= n && memcmp(kernel->path.data + kernel->path.size - n, end, n) == 0;
+}
+
+/* Counted from one symbol, the names of a kernel depend on its build id alone. */
 static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
-    static const TableKey key = {{1}};
+    bool from_stext = loaded_names_starts_at_stext(&loaded->mapping);
+    const TableKey key = {{from_stext ? 2 : 1}};
     ElfBuildId id = {.size = loaded->mapping.build_id_size};
     Bytes name = {.data = loaded->mapping.build_id, .size = id.size};
     _cleanup_(name_build_done) NameBuild build;
@@ -122,7 +131,7 @@ static int loaded_names_kernel(SymbolResolver *resolver, LoadedNames *loaded) {
         kept_table_load(resolver->options.table_cache, name, &key, &loaded->table) == 0)
         r = 0;
     else if (loaded->mapping.start > 0) {
-        r = kernel_find(&resolver->find, &id, &build);
+        r = kernel_find(&resolver->find, &id, from_stext ? "_stext" : "_text", &build);
         if (r == 0)
             r = stored_table_make(&build, &loaded->table);
         if (r == 0)

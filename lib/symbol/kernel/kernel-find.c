@@ -13,7 +13,8 @@
 /*
  * The running kernel lists its own symbols, unless kptr_restrict hides the addresses. Copies of
  * such lists are in the caches by build id, and a vmlinux with symbols may be installed. Whichever
- * is taken has the build id of the recording's kernel.
+ * is taken has the build id of the recording's kernel. perf, and profd, count from _text where that
+ * is a function, and else from _stext, which lies 64 KiB behind it on arm64.
  */
 
 bool kernel_find_same_id(const ElfBuildId *a, const ElfBuildId *b) {
@@ -40,9 +41,9 @@ static ElfBuildId kernel_find_running(const FindOptions *options) {
     return kernel_find_note(path);
 }
 
-/* Reads a list of symbols and counts their addresses from _text; closes it. */
-static int kernel_find_list_fd(int list, NameBuild *build) {
-    KernelSymbols wanted = {};
+/* Reads a list of symbols and counts their addresses from the reference; closes it. */
+static int kernel_find_list_fd(int list, const char *reference, NameBuild *build) {
+    KernelSymbols wanted = {.reference = reference};
     _cleanup_close_ int fd = list;
     int r;
 
@@ -51,23 +52,24 @@ static int kernel_find_list_fd(int list, NameBuild *build) {
     r = kernel_symbols_read(fd, &wanted, build);
     if (r == -ENOMEM)
         return r;
-    if (wanted.text == 0) {
+    if (wanted.base == 0) {
         name_build_clear(build);
         return -ENOENT;
     }
-    name_build_rebase(build, wanted.text);
+    name_build_rebase(build, wanted.base);
     return 0;
 }
 
-static int kernel_find_list(const char *path, NameBuild *build) {
-    return kernel_find_list_fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), build);
+static int kernel_find_list(const char *path, const char *reference, NameBuild *build) {
+    return kernel_find_list_fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), reference, build);
 }
 
-static int kernel_find_vmlinux(const ElfBuildId *id, const char *path, NameBuild *build) {
+static int kernel_find_vmlinux(const ElfBuildId *id, const char *path, const char *reference,
+                               NameBuild *build) {
     _cleanup_(elf_file_freep) ElfFile *file = NULL;
     FileIdentity identity;
     ElfBuildId found;
-    uint64_t text;
+    uint64_t base;
     int fd, r;
 
     if (open_regular(path, &fd, &identity) < 0)
@@ -81,16 +83,16 @@ static int kernel_find_vmlinux(const ElfBuildId *id, const char *path, NameBuild
     r = elf_names_add(file, build);
     if (r == -ENOMEM)
         return r;
-    if (r < 0 || !name_build_find(build, "_text", &text)) {
+    if (r < 0 || !name_build_find(build, reference, &base)) {
         name_build_clear(build);
         return -ENOENT;
     }
-    name_build_rebase(build, text);
+    name_build_rebase(build, base);
     return 0;
 }
 
 static int kernel_find_installed(const FindOptions *options, const ElfBuildId *id,
-                                 NameBuild *build) {
+                                 const char *reference, NameBuild *build) {
     static const char *const paths[][2] = {{"/usr/lib/debug/boot/vmlinux-", ""},
                                            {"/usr/lib/debug/lib/modules/", "/vmlinux"},
                                            {"/boot/vmlinux-", ""},
@@ -101,17 +103,18 @@ static int kernel_find_installed(const FindOptions *options, const ElfBuildId *i
 
     n = snprintf(folder, sizeof(folder), "%s/usr/lib/debug", options->root);
     if (n < (int)sizeof(folder) && build_id_path(folder, id, ".debug", path))
-        r = kernel_find_vmlinux(id, path, build);
+        r = kernel_find_vmlinux(id, path, reference, build);
     for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(paths) && uname(&host) == 0; i++) {
         n = snprintf(path, sizeof(path), "%s%s%s%s", options->root, paths[i][0], host.release,
                      paths[i][1]);
         if (n < (int)sizeof(path))
-            r = kernel_find_vmlinux(id, path, build);
+            r = kernel_find_vmlinux(id, path, reference, build);
     }
     return r;
 }
 
-int kernel_find(const FindOptions *options, const ElfBuildId *id, NameBuild *build) {
+int kernel_find(const FindOptions *options, const ElfBuildId *id, const char *reference,
+                NameBuild *build) {
     char path[FIND_PATH_MAX];
     ElfBuildId running;
     int r = -ENOENT;
@@ -122,14 +125,15 @@ int kernel_find(const FindOptions *options, const ElfBuildId *id, NameBuild *bui
         running = kernel_find_running(options);
         if (kernel_find_same_id(id, &running) &&
             snprintf(path, sizeof(path), "%s/proc/kallsyms", options->root) < (int)sizeof(path))
-            r = kernel_find_list(path, build);
+            r = kernel_find_list(path, reference, build);
     }
     for (size_t i = 0; r == -ENOENT && i < options->n_caches; i++)
         if (build_id_path(options->caches[i], id, "/kallsyms", path))
-            r = kernel_find_list(path, build);
+            r = kernel_find_list(path, reference, build);
     if (r == -ENOENT && options->fetch)
-        r = kernel_find_list_fd(options->fetch(id->bytes, id->size, options->fetch_arg), build);
+        r = kernel_find_list_fd(options->fetch(id->bytes, id->size, options->fetch_arg), reference,
+                                build);
     if (r == -ENOENT && options->local_files)
-        r = kernel_find_installed(options, id, build);
+        r = kernel_find_installed(options, id, reference, build);
     return r;
 }

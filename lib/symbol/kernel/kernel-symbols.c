@@ -49,8 +49,9 @@ static int kernel_symbols_take(Bytes text, KernelSymbols *wanted, NameBuild *bui
 
     if (!kernel_symbols_parse(text, &line) || line.address == 0)
         return 0;
-    if (line.module.size == 0 && wanted->text == 0 && bytes_equal_str(line.name, "_text"))
-        wanted->text = line.address;
+    if (wanted->reference && line.module.size == 0 && wanted->base == 0 &&
+        bytes_equal_str(line.name, wanted->reference))
+        wanted->base = line.address;
     is_wanted =
         wanted->module ? bytes_equal_str(line.module, wanted->module) : line.module.size == 0;
     if (!is_wanted || !memchr("tTwW", line.type, 4))

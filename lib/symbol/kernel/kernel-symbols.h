@@ -7,9 +7,10 @@
 
 /* Which symbols are wanted, and what was seen. */
 typedef struct KernelSymbols {
-    const char *module; /* NULL: those of the kernel itself */
-    uint64_t text;      /* the address of _text; 0: there is none, or the kernel hides it */
-    uint64_t lowest;    /* the lowest address of a wanted symbol; 0: there is none */
+    const char *module;    /* NULL: those of the kernel itself */
+    const char *reference; /* a symbol of the kernel, of any type; NULL: none */
+    uint64_t base;         /* the address of the reference; 0: none, or the kernel hides it */
+    uint64_t lowest;       /* the lowest address of a wanted symbol; 0: there is none */
 } KernelSymbols;
 
 /* Adds the wanted functions. Reads to the end of the descriptor: 0, -ENOMEM, or the error of

@@ -104,6 +104,73 @@ TEST(list_in_a_cache_names_the_kernel_wherever_it_lay) {
     CHECK_STREQ(made_look_up(&m, 0xffffffff9a000180, &options, &name), "0xffffffff9a000180");
 }
 
+static void set_path(FrameMapping *m, const char *path) {
+    m->path = (Bytes){.data = (const uint8_t *)path, .size = strlen(path)};
+}
+
+/* Of arm64, where _text is no function. */
+static const char arm_list[] = "ffff800080000000 d _text\n"
+                               "ffff800080010000 T _stext\n"
+                               "ffff800080010100 t do_one\n"
+                               "ffff800080020100 t far\n";
+
+TEST(map_that_is_named_after_stext_counts_from_there) {
+    static const uint64_t moved[] = {0, 0x3000000};
+    const char *folder = made_path("cache");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1};
+    FrameMapping m = kept_kernel(arm_list);
+    FrameName name;
+
+    set_path(&m, "[kernel.kallsyms]_stext");
+    for (size_t i = 0; i < ARRAY_SIZE(moved); i++) {
+        m.start = 0xffff800080010000 + moved[i];
+        CHECK_STREQ(made_look_up(&m, 0xffff800080020180 + moved[i], &options, &name), "far");
+        CHECK_EQ(name.start, 0xffff800080020100 + moved[i]);
+        CHECK_STREQ(made_look_up(&m, 0xffff800080010180 + moved[i], &options, &name), "do_one");
+    }
+    /* What profd keeps has no data, and so no _text. */
+    m = kept_kernel(strchr(arm_list, '\n') + 1);
+    set_path(&m, "[kernel.kallsyms]_stext");
+    m.start = 0xffff800080010000;
+    CHECK_STREQ(made_look_up(&m, 0xffff800080020180, &options, &name), "far");
+}
+
+TEST(map_that_is_named_after_text_counts_from_there) {
+    const char *folder = made_path("cache");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1};
+    FrameMapping m = kept_kernel(arm_list);
+    FrameName name;
+
+    for (unsigned i = 0; i < 2; i++) {
+        set_path(&m, i == 0 ? "[kernel.kallsyms]_text" : "[kernel.kallsyms]");
+        m.start = 0xffff800083000000;
+        CHECK_STREQ(made_look_up(&m, 0xffff800083020180, &options, &name), "far");
+    }
+    m = kept_kernel(strchr(arm_list, '\n') + 1);
+    CHECK_STREQ(made_look_up(&m, m.start + 0x20180, &options, &name), "0xffffffff9a020180");
+}
+
+TEST(kept_tables_of_both_kinds_of_maps_are_not_mixed_up) {
+    static char text[1 << 17];
+    const char *folder = made_path("cache");
+    SymbolOptions options = {.caches = &folder, .n_caches = 1, .table_cache = made_path("tables")};
+    size_t n = (size_t)snprintf(text, sizeof(text), "%s", arm_list);
+    FrameMapping m;
+    FrameName name;
+
+    for (unsigned i = 0; i < 3000; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%016lx t another_%u\n",
+                              0xffff800080030000 + i * 16UL, i);
+    m = kept_kernel(text);
+    CHECK(made_run("mkdir tables"));
+    for (unsigned i = 0; i < 4; i++) {
+        set_path(&m, i % 2 ? "[kernel.kallsyms]_stext" : "[kernel.kallsyms]_text");
+        m.start = i % 2 ? 0xffff800080010000 : 0xffff800080000000;
+        CHECK_STREQ(made_look_up(&m, 0xffff800080020180, &options, &name), "far");
+        CHECK(made_run("test -e tables/*.names"));
+    }
+}
+
 TEST(what_was_interrupted_at_its_begin_is_not_called_by_what_lies_before) {
     static const char thunks[] = "ffffffff81000000 T _text\n"
                                  "ffffffff81000100 t do_one\n"
@@ -146,7 +213,8 @@ TEST(list_with_hidden_addresses_names_nothing) {
 
 /* -- vmlinux ---------------------------------------------------------------------------------- */
 
-static bool vmlinux_is_named(uint8_t id) {
+/* Whether do_one is so far behind the reference symbol. */
+static bool vmlinux_is_named(uint8_t id, const char *reference, uint64_t distance) {
     FindOptions options = {.root = made_in(), .local_files = true};
     ElfBuildId wanted = {.size = 20};
     StoredTable table = {};
@@ -156,19 +224,19 @@ static bool vmlinux_is_named(uint8_t id) {
 
     memset(wanted.bytes, id, 20);
     name_build_init(&build, NAME_BY_START);
-    is_named = kernel_find(&options, &wanted, &build) == 0 &&
+    is_named = kernel_find(&options, &wanted, reference, &build) == 0 &&
                stored_table_make(&build, &table) == 0 &&
-               name_table_find(&table.names, 0x110, &found) &&
-               strcmp((const char *)found.name.data, "do_one") == 0 && found.start == 0x100;
+               name_table_find(&table.names, distance + 0x10, &found) &&
+               strcmp((const char *)found.name.data, "do_one") == 0 && found.start == distance;
     name_build_done(&build);
     stored_table_done(&table);
     return is_named;
 }
 
 TEST(installed_vmlinux_names_the_kernel_of_its_build_id) {
-    static const char kernel[] =
-        ".text\n.globl _text\n_text: .skip 256\n.globl do_one\n.type do_one,@function\n"
-        "do_one: .skip 64\n.size do_one,.-do_one\n";
+    static const char kernel[] = ".text\n.globl _text\n_text: .skip 64\n.globl _stext\n_stext: "
+                                 ".skip 192\n.globl do_one\n.type do_one,@function\n"
+                                 "do_one: .skip 64\n.size do_one,.-do_one\n";
     static const char *const places[] = {
         "boot/vmlinux-$(uname -r)", "usr/lib/debug/boot/vmlinux-$(uname -r)",
         "lib/modules/$(uname -r)/build/vmlinux",
@@ -178,11 +246,12 @@ TEST(installed_vmlinux_names_the_kernel_of_its_build_id) {
     if (!made_run("as -o kernel.o kernel.s && ld -e _text -Ttext=0xffffffff81000000 "
                   "--build-id=0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee -o vmlinux kernel.o"))
         TEST_SKIP("there is no assembler or linker");
-    CHECK(!vmlinux_is_named(0xee));
+    CHECK(!vmlinux_is_named(0xee, "_text", 0x100));
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
         CHECK(made_run("mkdir -p $(dirname %s) && cp vmlinux %s", places[i], places[i]));
-        CHECK(vmlinux_is_named(0xee));
-        CHECK(!vmlinux_is_named(0xef));
+        CHECK(vmlinux_is_named(0xee, "_text", 0x100));
+        CHECK(vmlinux_is_named(0xee, "_stext", 0xc0));
+        CHECK(!vmlinux_is_named(0xef, "_text", 0x100));
         CHECK(made_run("rm %s", places[i]));
     }
 }
