@@ -115,14 +115,26 @@ static void top_input_move(Top *top, int64_t by) {
         top->first = top->selected - lines + 1;
 }
 
+/* The table is made anew at each refresh, so the text of the row is copied. While the reader is
+ * busy, the table may still be one of a zoom that was left. */
+static bool top_input_choose_row(Top *top) {
+    Bytes text;
+
+    if (top->selected >= top->table.n || top->table.has_zoom)
+        return false;
+    text = top_line_text(&top->table, &top->table.lines[top->selected]);
+    buffer_clear(&top->zoomed);
+    buffer_append(&top->zoomed, text.data, text.size);
+    top->choice.zoomed = buffer_bytes(&top->zoomed);
+    return buffer_error(&top->zoomed) == 0;
+}
+
 static void top_input_zoom(Top *top) {
     if (top->choice.is_zoomed) {
         top->choice.direction = top->choice.direction == TREE_CALLERS ? TREE_CALLEES : TREE_CALLERS;
     } else {
-        if (top->selected >= top->table.n)
+        if (!top_input_choose_row(top))
             return;
-        top_line_name(&top->table, &top->table.lines[top->selected], top->choice.zoomed,
-                      sizeof(top->choice.zoomed));
         top->choice.is_zoomed = true;
         /* What has no function of its own is not called. */
         top->choice.direction =

@@ -96,6 +96,16 @@ static void top_screen_facts(const Top *top) {
         top_screen_line(1, A_BOLD, (const char *)line.data);
 }
 
+/* "Callers of", and the cells of the row, separated by spaces. */
+static void top_screen_zoom(const TopChoice *choice, char *ret, size_t size) {
+    size_t n = (size_t)snprintf(ret, size, "%s of ",
+                                choice->direction == TREE_CALLERS ? "Callers" : "Callees");
+
+    for (size_t i = 0; i + 1 < choice->zoomed.size && n + 1 < size; i++)
+        ret[n++] = (char)(choice->zoomed.data[i] ?: ' ');
+    ret[n] = '\0';
+}
+
 static void top_screen_notice(Top *top) {
     char line[2 * TEXT_MAX], notice[sizeof(top->shared->notice)] = "";
     size_t gaps = top->table.n_gaps;
@@ -114,8 +124,7 @@ static void top_screen_notice(Top *top) {
     else if (top->is_busy)
         snprintf(line, sizeof(line), "Reading symbols…");
     else if (top->choice.is_zoomed)
-        snprintf(line, sizeof(line), "%s of %s",
-                 top->choice.direction == TREE_CALLERS ? "Callers" : "Callees", top->choice.zoomed);
+        top_screen_zoom(&top->choice, line, sizeof(line));
     else if (top->choice.filter[0])
         snprintf(line, sizeof(line), "Rows with '%s', %zu others are hidden.", top->choice.filter,
                  top->table.n_hidden);

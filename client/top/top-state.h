@@ -51,6 +51,7 @@ typedef struct Top {
     TopShared *shared;
     TopReader *reader;
     TopChoice choice;
+    Buffer zoomed; /* which the choice borrows */
     size_t window; /* a row of the table of windows */
     bool is_paused, shows_help, is_stale, is_done;
     uint64_t until_ns; /* of a paused screen */

@@ -32,13 +32,12 @@ const char *top_table_cell(const TopTable *table, const TopLine *line, size_t ke
     return (const char *)table->text.data + line->cells[key];
 }
 
-void top_line_name(const TopTable *table, const TopLine *line, char *ret, size_t size) {
-    size_t n = 0;
+Bytes top_line_text(const TopTable *table, const TopLine *line) {
+    const char *first = top_table_cell(table, line, 0),
+               *last = top_table_cell(table, line, table->keys.n - 1);
 
-    ret[0] = '\0';
-    for (size_t i = 0; i < table->keys.n && n < size; i++)
-        n += (size_t)snprintf(ret + n, size - n, "%s%s", i > 0 ? " " : "",
-                              top_table_cell(table, line, i));
+    return (Bytes){.data = (const uint8_t *)first,
+                   .size = (size_t)(last - first) + strlen(last) + 1};
 }
 
 static void top_table_put_cell(TopTable *table, TopLine *line, size_t key, Bytes text) {
@@ -104,13 +103,9 @@ static int top_table_add_rows(TopTable *table, const RowTable *rows, const TopCh
 /* The number of the row that was zoomed into; UINT32_MAX: it is not there now. */
 static uint32_t top_table_find_zoomed(const TopTable *table, const RowTable *rows,
                                       const TopChoice *choice) {
-    char name[sizeof(choice->zoomed)];
-
-    for (size_t i = 0; i < table->n; i++) {
-        top_line_name(table, &table->lines[i], name, sizeof(name));
-        if (strcmp(name, choice->zoomed) == 0)
+    for (size_t i = 0; i < table->n; i++)
+        if (bytes_equal(top_line_text(table, &table->lines[i]), choice->zoomed))
             return rows->order[i];
-    }
     return UINT32_MAX;
 }
 

@@ -42,7 +42,7 @@ typedef struct TopChoice {
     char filter[TOP_FILTER_MAX]; /* a part of a name, in any case; escaped */
     bool is_zoomed;
     TreeDirection direction;
-    char zoomed[512]; /* the texts of the row, as top_line_name() makes them */
+    Bytes zoomed; /* all of the row's text, as top_line_text() has it; borrowed */
 } TopChoice;
 
 typedef struct TopWindow {
@@ -57,5 +57,6 @@ extern const TopWindow top_windows[];
 int top_table_fill(TopTable *table, const TopWorld *world, const TopChoice *choice);
 void top_table_done(TopTable *table);
 const char *top_table_cell(const TopTable *table, const TopLine *line, size_t key);
-/* What the row is called: its cells, separated by spaces. */
-void top_line_name(const TopTable *table, const TopLine *line, char *ret, size_t size);
+/* The cells of a row, each followed by a NUL; valid as long as the table. No line of a tree has
+ * them. */
+Bytes top_line_text(const TopTable *table, const TopLine *line);

@@ -165,6 +165,7 @@ static int top_run(Context *c, void *settings, char **arguments) {
     }
     top_reader_free(top.reader);
     top_table_done(&top.table);
+    buffer_done(&top.zoomed);
     top_world_done(&shared.world);
     return status;
 }

@@ -42,21 +42,40 @@ static void add_seconds(TopWorld *world, uint64_t first_s, uint64_t last_s) {
     }
 }
 
-/* Names as the frames have them in make_second(). */
-static void name_frames(TopWorld *world) {
+static void name_frames_by(TopWorld *world, void (*name_of)(uint64_t address, char ret[1024])) {
     const FrameTable *frames = world->merge.into->frames;
 
     made_ok(frame_names_new(&world->names));
     for (uint32_t i = 0; i < frame_table_n_frames(frames); i++) {
         uint64_t address = frame_table_frame(frames, i)->address;
         FrameLine line = {};
-        char name[32];
+        char name[1024];
 
-        snprintf(name, sizeof(name), address == 0x1000 ? "main" : "at_%u",
-                 (unsigned)(address - 0x100000));
+        name_of(address, name);
         made_ok(text_set_add(world->names->texts, made_bytes(name), &line.function));
         made_ok(frame_names_add(world->names, FRAME_NAMED, address, &line, 1));
     }
+}
+
+/* Names as the frames have them in make_second(). */
+static void name_second(uint64_t address, char ret[1024]) {
+    snprintf(ret, 1024, address == 0x1000 ? "main" : "at_%u", (unsigned)(address - 0x100000));
+}
+
+static void name_frames(TopWorld *world) {
+    name_frames_by(world, name_second);
+}
+
+/* Two functions whose names differ only in their last letter, each with a caller of its own. */
+static void name_long(uint64_t address, char ret[1024]) {
+    bool is_caller = address & 0x100;
+    size_t n = 600;
+
+    if (is_caller)
+        n = (size_t)snprintf(ret, 1024, "caller_of_");
+    else
+        memset(ret, 'x', n);
+    snprintf(ret + n, 1024 - n, "%c", (char)(address & 0xff));
 }
 
 TEST(a_window_has_the_samples_of_its_seconds) {
@@ -171,10 +190,15 @@ TEST(a_table_has_rows_that_a_filter_leaves_out) {
     top_table_done(&table);
 }
 
+/* The text of a row of one cell. */
+static Bytes one_cell(const char *text) {
+    return (Bytes){.data = (const uint8_t *)text, .size = strlen(text) + 1};
+}
+
 TEST(a_zoom_shows_callers_and_callees) {
     _cleanup_(top_world_done) TopWorld world;
     TopTable table = {};
-    TopChoice choice = {.keys = {{ROW_SYMBOL}, 1}, .is_zoomed = true, .zoomed = "main"};
+    TopChoice choice = {.keys = {{ROW_SYMBOL}, 1}, .is_zoomed = true, .zoomed = one_cell("main")};
 
     CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
     add_seconds(&world, 100, 102);
@@ -185,15 +209,58 @@ TEST(a_zoom_shows_callers_and_callees) {
     CHECK(table.has_zoom);
     CHECK_EQ(table.n, 3);
     CHECK(strncmp(top_table_cell(&table, &table.lines[0], 0), "at_10", 5) == 0);
-    strcpy(choice.zoomed, "at_102");
+    choice.zoomed = one_cell("at_102");
     choice.direction = TREE_CALLERS;
     CHECK_OK(top_table_fill(&table, &world, &choice));
     CHECK_EQ(table.n, 1);
     CHECK_STREQ(top_table_cell(&table, &table.lines[0], 0), "main");
-    strcpy(choice.zoomed, "gone");
+    choice.zoomed = one_cell("gone");
     CHECK_OK(top_table_fill(&table, &world, &choice));
     CHECK(!table.has_zoom);
     CHECK_EQ(table.n, 0);
+    top_table_done(&table);
+}
+
+TEST(a_zoom_shows_the_callers_of_the_function_whose_long_name_was_chosen) {
+    _cleanup_(top_world_done) TopWorld world;
+    _cleanup_(made_profile_done) MadeProfile made = make_profile(KEYS | 1U << PROFILE_TIME);
+    uint32_t mapping = make_mapping(&made, FRAME_USER, "/bin/shop");
+    _cleanup_(buffer_done) Buffer zoomed = {};
+    TopTable table = {};
+    ProfileLabel *label;
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    (void)make_event(&made, "cpu-clock", true);
+    label = make_label(&made);
+    label->values[PROFILE_EVENT] = label->values[PROFILE_TIME] = 0;
+    for (char c = 'A'; c <= 'B'; c++) {
+        uint32_t frames[] = {
+            make_frame(&made, mapping, 0x1100 + (uint64_t)c, FRAME_NAMED, "caller", NULL),
+            make_frame(&made, mapping, 0x1000 + (uint64_t)c, FRAME_NAMED, "callee", NULL)};
+
+        make_cell(&made, make_stack(&made, 2, frames), 9, 90000000);
+    }
+    CHECK_OK(top_world_add(&world, made.profile, 103 * second));
+    name_frames_by(&world, name_long);
+    CHECK_OK(top_world_select(&world, 0, 103 * second));
+    for (size_t i = 0; i < 2; i++) {
+        TopChoice choice = {.keys = {{ROW_SYMBOL}, 1}, .direction = TREE_CALLERS};
+        char caller[] = "caller_of_?";
+        const char *name;
+
+        CHECK_OK(top_table_fill(&table, &world, &choice));
+        CHECK_EQ(table.n, 4);
+        name = top_table_cell(&table, &table.lines[i], 0);
+        CHECK_EQ(strlen(name), 601);
+        caller[10] = name[600];
+        buffer_clear(&zoomed);
+        buffer_append(&zoomed, top_line_text(&table, &table.lines[i]).data, 602);
+        choice.zoomed = buffer_bytes(&zoomed);
+        choice.is_zoomed = true;
+        CHECK_OK(top_table_fill(&table, &world, &choice));
+        CHECK_EQ(table.n, 1);
+        CHECK_STREQ(top_table_cell(&table, &table.lines[0], 0), caller);
+    }
     top_table_done(&table);
 }
 
