@@ -277,8 +277,8 @@ TEST(a_window_from_before_the_boot_is_partial) {
 TEST(a_clock_that_was_wrong_for_a_while_hides_nothing_older) {
     enum { ALL = 6 };
     const uint64_t day_ns = 86400000000000;
-    _cleanup_(window_freep) Window *window = NULL;
     _cleanup_(scene_done) Scene s;
+    _cleanup_(window_freep) Window *window = NULL;
     SnapshotFailure why;
     WindowQuery query = {.session = "default"};
     Folder *folder;
