@@ -31,7 +31,10 @@ int gateway_begin_source(Gateway *gateway) {
                                    .userdata = gateway};
     int r = source_new(&options, &gateway->source);
 
-    return r < 0 ? log_error(r, "Failed to set up reading from profd: %m") : 0;
+    if (r < 0)
+        return log_error(r, "Failed to set up reading from profd: %m");
+    gateway->source_config = gateway_config_ref(gateway->config);
+    return 0;
 }
 
 int gateway_add_slot(Gateway *gateway, const char *name) {
@@ -101,6 +104,7 @@ void gateway_end(Gateway *gateway) {
         gateway_slot_end(&gateway->slots[i]);
     gateway->n_slots = 0;
     gateway->source = source_free(gateway->source);
+    gateway->source_config = gateway_config_free(gateway->source_config);
     gateway->status_timer = loop_source_free(gateway->status_timer);
     gateway->watchdog_timer = loop_source_free(gateway->watchdog_timer);
 }

@@ -16,7 +16,9 @@ typedef struct Gateway {
     int lock_fd;
     char cache[4096]; /* the folder of tables of symbols; "": none */
     Loop *loop;
-    GatewayConfig *config, *listen_config;
+    GatewayConfig *config;
+    /* From which the source and the listener borrow: older ones where a reload left them alone. */
+    GatewayConfig *source_config, *listen_config;
     Transport *transport;
     Source *source;
     GatewaySlot slots[GATEWAY_SENDS_MAX];

@@ -16,8 +16,8 @@ typedef struct Source Source;
 typedef struct SourceJob SourceJob;
 
 typedef struct SourceOptions {
-    const char *socket; /* NULL: the default one */
-    const char *session;
+    const char *socket;  /* NULL: the default one; borrowed */
+    const char *session; /* borrowed */
     uint64_t interval_ns;
     bool inlines;
     const char *cache_folder; /* of tables of symbols, which are mapped from there; NULL: none */

@@ -4,6 +4,7 @@
 
 Engines are a folder or a server of this test; test-gateway-send.py has what is sent to them."""
 
+import http.client
 import http.server
 import json
 import os
@@ -19,7 +20,7 @@ from daemon import Daemon, session
 from gateway import GATEWAY, Gateway
 from profctl import as_json, ended, environment, profctl, safe
 from tap import check, equal, main, test
-from workload import need_root, scratch, spinning
+from workload import free_port, need_root, scratch, spinning
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -148,6 +149,33 @@ def a_reload_that_cannot_listen_keeps_the_old_listener():
                 client.connect(f"{gateway.runtime}/http")
                 client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
                 check(b" 200 " in client.recv(4096), "the old listener does not answer")
+            equal(gateway.stop(), 0, "status at the end")
+
+
+def asked(port, path, timeout_s=60):
+    """Status and body of an answer of the listener; no status while nobody listens."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        client.request("GET", path)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+    except ConnectionRefusedError:
+        return 0, b""
+    finally:
+        client.close()
+
+
+@test
+def a_reload_of_the_listener_alone_leaves_what_reads_from_profd():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")), spinning(0):
+        with Gateway(folder, gateway_section(folder)) as gateway:
+            gateway.wait_until(lambda: gateway.status()["source"]["connected"], "profd")
+            # The first reload leaves nothing that uses the first configuration, and the second one reuses its memory.
+            for _ in range(2):
+                port = free_port()
+                gateway.reload(gateway_section(folder) + f"[Listen]\nAddress=127.0.0.1:{port}\n", "Reloaded the configuration")
+                gateway.wait_until(lambda port=port: asked(port, "/debug/pprof/profile?seconds=1")[0] == 200, "a profile")
             equal(gateway.stop(), 0, "status at the end")
 
 
