@@ -279,6 +279,12 @@ int listen_peers_serve(ListenPeers *peers, int fd, SSL_CTX *tls, ListenTrust tru
     return 0;
 }
 
+void listen_peers_use_tls(ListenPeers *peers, SSL_CTX *tls) {
+    for (size_t i = 0; i < peers->n_sites; i++)
+        if (peers->sites[i].tls)
+            peers->sites[i].tls = tls;
+}
+
 uint64_t listen_peers_given_up(const ListenPeers *peers) {
     return peers->given_up;
 }

@@ -44,6 +44,8 @@ DEFINE_CLEANUP(ListenPeers *, listen_peers_free);
 /* Accepts clients from a socket that listens, and takes it over; tls NULL: none; borrowed. At most
  * twice. */
 int listen_peers_serve(ListenPeers *peers, int fd, SSL_CTX *tls, ListenTrust trust);
+/* The next clients of the socket with TLS get this one instead; borrowed. */
+void listen_peers_use_tls(ListenPeers *peers, SSL_CTX *tls);
 /* Connections that were given up, because they took too long or others had to be served. */
 uint64_t listen_peers_given_up(const ListenPeers *peers);
 

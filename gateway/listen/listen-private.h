@@ -20,6 +20,11 @@ typedef struct ListenSlots {
     unsigned references, n;
 } ListenSlots;
 
+struct ListenSecret {
+    SSL_CTX *tls;                     /* NULL: no certificate */
+    char token[LISTEN_TOKEN_MAX + 2]; /* "": none */
+};
+
 struct Listen {
     ListenOptions options;
     ListenPeers *peers;
@@ -27,9 +32,7 @@ struct Listen {
     ListenSlots *slots;
     ListenSymbols symbols; /* of the last profile */
     ListenCounts counts;
-    SSL_CTX *tls;
     const char *socket; /* to remove; borrowed */
-    char token[LISTEN_TOKEN_MAX + 2];
 };
 
 /* Answers with a body, of which everything is taken; counts. */

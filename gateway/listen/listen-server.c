@@ -7,7 +7,6 @@
 #include "listen/listen-private.h"
 #include "listen/listen-socket.h"
 #include "util/clock.h"
-#include "util/file.h"
 #include "util/text.h"
 #include "util/thread.h"
 
@@ -112,7 +111,8 @@ static bool listen_may_ask(Listen *listen, ListenPeer *peer) {
         return false;
     case LISTEN_TRUSTS_TOKEN:
     default:
-        if (listen_token_matches(listen->token, evhttp_find_header(headers, "Authorization")))
+        if (listen_token_matches(listen->options.secret->token,
+                                 evhttp_find_header(headers, "Authorization")))
             return true;
         listen_reply_header(peer, "WWW-Authenticate", "Bearer");
         listen_reply_sentence(listen, peer, 401,
@@ -164,36 +164,8 @@ static int listen_open_unix(Listen *listen, const char **ret_problem) {
     return listen_peers_serve(listen->peers, fd, NULL, LISTEN_TRUSTS_RIGHTS);
 }
 
-static int listen_load_token(Listen *listen, const char **ret_problem) {
-    const char *file = listen->options.config->listen_token_file;
-    int r;
-
-    if (!*file)
-        return 0;
-    *ret_problem = "The file of TokenFile= in [Listen] cannot be read.";
-    r = file_read_text(file, listen->token, sizeof(listen->token));
-    if (r >= 0 && !listen_token_is_valid(listen->token)) {
-        *ret_problem = "The token of TokenFile= in [Listen] has less than 16 characters, more than "
-                       "1024, or a space.";
-        return -EINVAL;
-    }
-    return r < 0 ? r : 0;
-}
-
-static int listen_load_tls(Listen *listen, const char **ret_problem) {
-    const GatewayConfig *config = listen->options.config;
-
-    if (!*config->listen_certificate_file && !*config->listen_key_file)
-        return 0;
-    if (!*config->listen_certificate_file || !*config->listen_key_file) {
-        *ret_problem = "CertificateFile= and KeyFile= of [Listen] belong together.";
-        return -EINVAL;
-    }
-    return listen_tls_new(config->listen_certificate_file, config->listen_key_file, &listen->tls,
-                          ret_problem);
-}
-
 static int listen_open_address(Listen *listen, const char **ret_problem) {
+    const ListenSecret *secret = listen->options.secret;
     ListenTrust trust;
     ListenAddress address;
     int fd, r;
@@ -202,13 +174,9 @@ static int listen_open_address(Listen *listen, const char **ret_problem) {
         return 0;
     *ret_problem = "Address= of [Listen] is no ADDRESS:PORT, such as 127.0.0.1:9137 or [::1]:9137.";
     r = listen_address_parse(listen->options.config->listen_address, &address);
-    if (r == 0)
-        r = listen_load_token(listen, ret_problem);
-    if (r == 0)
-        r = listen_load_tls(listen, ret_problem);
     if (r < 0)
         return r;
-    if (!address.is_loopback && (!listen->tls || !listen->token[0])) {
+    if (!address.is_loopback && (!secret->tls || !secret->token[0])) {
         *ret_problem = "Address= of [Listen] is not a loopback address, so others could read the "
                        "profiles: set CertificateFile=, KeyFile= and TokenFile= as well.";
         return -EACCES;
@@ -217,8 +185,8 @@ static int listen_open_address(Listen *listen, const char **ret_problem) {
     r = listen_socket_open_address(&address, &fd);
     if (r < 0)
         return r;
-    trust = listen->token[0] ? LISTEN_TRUSTS_TOKEN : LISTEN_TRUSTS_HOST;
-    return listen_peers_serve(listen->peers, fd, listen->tls, trust);
+    trust = secret->token[0] ? LISTEN_TRUSTS_TOKEN : LISTEN_TRUSTS_HOST;
+    return listen_peers_serve(listen->peers, fd, secret->tls, trust);
 }
 
 static int listen_new_worker(const Listen *listen, const char *name, Worker **ret) {
@@ -272,10 +240,13 @@ Listen *listen_free(Listen *listen) {
     worker_free(listen->scrapes);
     listen_slots_unref(listen->slots);
     listen_symbols_done(&listen->symbols);
-    listen_tls_free(listen->tls);
-    explicit_bzero(listen->token, sizeof(listen->token));
     free(listen);
     return NULL;
+}
+
+void listen_use_secret(Listen *listen, const ListenSecret *secret) {
+    listen->options.secret = secret;
+    listen_peers_use_tls(listen->peers, secret->tls);
 }
 
 void listen_counts(const Listen *listen, ListenCounts *ret) {

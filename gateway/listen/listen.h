@@ -11,8 +11,17 @@
 
 typedef struct Listen Listen;
 
+/* The content of TokenFile=, CertificateFile= and KeyFile=. */
+typedef struct ListenSecret ListenSecret;
+/* Without an address in the configuration there is nothing to read. On an error *ret_problem is the
+ * sentence of what failed; it is static. */
+int listen_secret_load(const GatewayConfig *config, ListenSecret **ret, const char **ret_problem);
+ListenSecret *listen_secret_free(ListenSecret *secret);
+DEFINE_CLEANUP(ListenSecret *, listen_secret_free);
+
 typedef struct ListenOptions {
     const GatewayConfig *config; /* borrowed */
+    const ListenSecret *secret;  /* of the configuration; borrowed */
     Loop *loop;
     Source *source;
     /* Fills in the state of the whole program, for /metrics and /readyz. */
@@ -30,6 +39,9 @@ typedef struct ListenOptions {
 int listen_new(const ListenOptions *options, Listen **ret, const char **ret_problem);
 Listen *listen_free(Listen *listen);
 DEFINE_CLEANUP(Listen *, listen_free);
+/* From the next request on, and the next client: borrowed instead of the one of the options, and of
+ * the same keys of the configuration. */
+void listen_use_secret(Listen *listen, const ListenSecret *secret);
 
 typedef struct ListenCounts {
     uint64_t scrapes;         /* requests that were answered with what they asked for */

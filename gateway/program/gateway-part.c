@@ -55,8 +55,16 @@ int gateway_add_slot(Gateway *gateway, const char *name) {
     return 0;
 }
 
+int gateway_load_secret(const GatewayConfig *config, ListenSecret **ret) {
+    const char *problem;
+    int r = listen_secret_load(config, ret, &problem);
+
+    return r < 0 ? log_error(r, "Failed to listen for HTTP: %s", problem) : 0;
+}
+
 int gateway_begin_listen(Gateway *gateway) {
     const ListenOptions options = {.config = gateway->config,
+                                   .secret = gateway->listen_secret,
                                    .loop = gateway->loop,
                                    .source = gateway->source,
                                    .status = gateway_part_on_status,

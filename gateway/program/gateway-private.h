@@ -24,6 +24,7 @@ typedef struct Gateway {
     GatewaySlot slots[GATEWAY_SENDS_MAX];
     size_t n_slots;
     Listen *listen;
+    ListenSecret *listen_secret; /* of `config` */
     LoopSource *status_timer, *watchdog_timer;
     uint64_t start_ns;
     unsigned problems;
@@ -34,6 +35,7 @@ typedef struct Gateway {
 int gateway_begin(Gateway *gateway);
 void gateway_end(Gateway *gateway);
 /* The parts one by one, for a reload. Failures are logged. */
+int gateway_load_secret(const GatewayConfig *config, ListenSecret **ret);
 int gateway_begin_source(Gateway *gateway);
 int gateway_begin_listen(Gateway *gateway);
 void gateway_end_listen(Gateway *gateway);

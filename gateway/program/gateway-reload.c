@@ -8,8 +8,9 @@
 
 /*
  * A reload. The new configuration is read and checked as a whole first; with any problem nothing
- * changes. Destinations of which nothing changed go on, with their requests in flight. If what is
- * followed changes, everything is made anew: positions are on disk, so nothing is lost.
+ * changes; the files of token and certificate belong to it. Destinations of which nothing changed
+ * go on, with their requests in flight. If what is followed changes, everything is made anew:
+ * positions are on disk, so nothing is lost.
  */
 
 static int gateway_reload_refuse(int error, int problems) {
@@ -57,12 +58,24 @@ static void gateway_reload_add_slots(Gateway *gateway) {
             gateway->problems++;
 }
 
-/* Uses `new` from now on; returns the configuration that was in use. */
-static GatewayConfig *gateway_reload_swap(Gateway *gateway, GatewayConfig *new) {
-    GatewayConfig *old = gateway->config;
+/* What a reload reads before anything changes. */
+typedef struct GatewayReload {
+    GatewayConfig *config;
+    ListenSecret *secret;
+} GatewayReload;
 
-    gateway->config = new;
-    return old;
+static void gateway_reload_done(GatewayReload *reload) {
+    reload->config = gateway_config_free(reload->config);
+    reload->secret = listen_secret_free(reload->secret);
+}
+
+/* Uses what was read from now on, and keeps what was in use in its place. */
+static void gateway_reload_swap(Gateway *gateway, GatewayReload *reload) {
+    const GatewayReload old = {.config = gateway->config, .secret = gateway->listen_secret};
+
+    gateway->config = reload->config;
+    gateway->listen_secret = reload->secret;
+    *reload = old;
 }
 
 /* Everything anew. When that fails, the old configuration is used again. */
@@ -71,19 +84,24 @@ static int gateway_reload_all(Gateway *gateway) {
     return gateway_begin(gateway);
 }
 
-static int gateway_reload_listen(Gateway *gateway) {
+/* A listener of which no key changed goes on, with the files of these keys as they are now. */
+static int gateway_reload_listen(Gateway *gateway, const GatewayConfig *old) {
+    if (gateway_config_same_listen(old, gateway->config)) {
+        if (gateway->listen)
+            listen_use_secret(gateway->listen, gateway->listen_secret);
+        return 0;
+    }
     gateway_end_listen(gateway);
     return gateway_begin_listen(gateway);
 }
 
 /* gateway->config is the new configuration already. */
 static int gateway_reload_apply(Gateway *gateway, const GatewayConfig *old) {
-    int r = 0;
+    int r;
 
     if (!gateway_config_same_source(old, gateway->config))
         return gateway_reload_all(gateway);
-    if (!gateway_config_same_listen(old, gateway->config))
-        r = gateway_reload_listen(gateway);
+    r = gateway_reload_listen(gateway, old);
     if (r < 0)
         return r;
     gateway_reload_remove_slots(gateway, gateway->config);
@@ -91,32 +109,32 @@ static int gateway_reload_apply(Gateway *gateway, const GatewayConfig *old) {
     return 0;
 }
 
-static void gateway_reload_go_back(Gateway *gateway, GatewayConfig *old) {
-    GatewayConfig *new = gateway_reload_swap(gateway, old);
-    int r = gateway_config_same_source(old, new) ? gateway_reload_listen(gateway)
-                                                 : gateway_reload_all(gateway);
+static void gateway_reload_go_back(Gateway *gateway, GatewayReload *old) {
+    int r;
 
-    gateway_config_free(new);
+    gateway_reload_swap(gateway, old);
+    r = gateway_config_same_source(gateway->config, old->config)
+            ? gateway_reload_listen(gateway, old->config)
+            : gateway_reload_all(gateway);
     if (r < 0)
         gateway_end(gateway);
 }
 
 int gateway_reload(Gateway *gateway) {
-    GatewayConfig *old, *new = NULL;
-    int r = gateway_read_config(&gateway->options, &new);
+    _cleanup_(gateway_reload_done) GatewayReload reload = {};
+    int r = gateway_read_config(&gateway->options, &reload.config);
 
-    if (r != 0) {
-        gateway_config_free(new);
+    if (r == 0)
+        r = gateway_load_secret(reload.config, &reload.secret);
+    if (r != 0)
         return gateway_reload_refuse(r, r);
-    }
     gateway->problems = 0;
-    old = gateway_reload_swap(gateway, new);
-    r = gateway_reload_apply(gateway, old);
+    gateway_reload_swap(gateway, &reload);
+    r = gateway_reload_apply(gateway, reload.config);
     if (r < 0) {
-        gateway_reload_go_back(gateway, old);
+        gateway_reload_go_back(gateway, &reload);
         return gateway_reload_refuse(r, 0);
     }
-    gateway_config_free(old);
     log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "gateway-reloaded"}),
                "Reloaded the configuration");
     return 0;

@@ -135,6 +135,8 @@ int gateway_new(const GatewayOptions *options, Gateway **ret) {
     gateway->problems = (unsigned)r;
     r = gateway_prepare(gateway);
     if (r == 0)
+        r = gateway_load_secret(gateway->config, &gateway->listen_secret);
+    if (r == 0)
         r = gateway_begin(gateway);
     if (r < 0)
         return r;
@@ -167,6 +169,7 @@ Gateway *gateway_free(Gateway *gateway) {
     gateway_end(gateway);
     transport_free(gateway->transport);
     loop_free(gateway->loop);
+    listen_secret_free(gateway->listen_secret);
     gateway_config_free(gateway->config);
     if (gateway->lock_fd >= 0)
         status_remove(gateway->options.runtime);

@@ -144,6 +144,7 @@ int main(int argc, char **argv) {
     GatewayConfig *config = calloc(1, sizeof(*config));
     bool is_connected = true;
     ListenOptions options = {.config = config, .status = tool_status, .userdata = &is_connected};
+    ListenSecret *secret = NULL;
     const char *problem = NULL;
     int r;
 
@@ -153,7 +154,10 @@ int main(int argc, char **argv) {
     the_profile = make_shop();
     options.loop = the_loop;
     made_ok(loop_add_signal(the_loop, SIGTERM, tool_stop, the_loop, NULL));
-    r = listen_new(&options, &the_listener, &problem);
+    r = listen_secret_load(config, &secret, &problem);
+    options.secret = secret;
+    if (r == 0)
+        r = listen_new(&options, &the_listener, &problem);
     if (r < 0)
         fprintf(stderr, "%s (%s)\n", problem, strerror(-r));
     else {
@@ -162,6 +166,7 @@ int main(int argc, char **argv) {
         r = loop_run(the_loop);
     }
     listen_free(the_listener);
+    listen_secret_free(secret);
     loop_free(the_loop);
     made_profile_done(&the_profile);
     free(config);

@@ -4,20 +4,25 @@
 one request away, and each trouble has its status."""
 
 import collections
+import contextlib
+import http.client
 import os
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from control_group import service  # noqa: E402
+from gateway import Gateway  # noqa: E402
 from gateway_pull import FREQUENCY, LIMIT_S, PROFILE_BYTES_MAX, RECORDED_S, Run, ask, counted, counted_by_perf, profile, \
     window  # noqa: E402
 from profctl import profctl  # noqa: E402
 from recording import plain  # noqa: E402
 from wire import Pprof, unpacked  # noqa: E402
-from workload import wait_until  # noqa: E402
+from workload import free_port, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
 UNIT_S = 2
@@ -94,6 +99,100 @@ def many_clients_get_profiles_or_a_time_to_come_back():
     answers = collections.Counter(client.communicate(timeout=LIMIT_S)[0].strip() for client in clients)
     equal(set(answers) | {"200", "503 5"}, {"200", "503 5"}, "the answers")
     check(answers["200"] >= 4, f"the answers are {answers}")
+
+
+TOKENS = "0123456789abcdef-old", "0123456789abcdef-new"
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def certificate_of(folder, name):
+    """A certificate of this address and its key."""
+    paths = [os.path.join(folder, f"{name}.{suffix}") for suffix in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
+                   check=True, capture_output=True)
+    return paths
+
+
+def status_with(port, token):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+    with contextlib.closing(c):
+        c.request("GET", "/healthz", headers={"Authorization": f"Bearer {token}"})
+        return c.getresponse().status
+
+
+def certificate_at(port):
+    """The certificate that a new client is shown."""
+    return ssl.get_server_certificate(("127.0.0.1", port), timeout=LIMIT_S).strip()
+
+
+def content(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read().strip()
+
+
+def listen_section(folder, port, **keys):
+    """A gateway that only listens, without profd."""
+    return f"[Gateway]\nSocket={folder}/none\n[Listen]\nSocket=none\nAddress=127.0.0.1:{port}\n" + \
+        "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+@test
+def reload_takes_a_new_token():
+    with scratch() as folder:
+        port, path = free_port(), write(os.path.join(folder, "token"), TOKENS[0])
+        config = listen_section(folder, port, TokenFile=path)
+        with Gateway(folder, config) as gateway:
+            equal([status_with(port, token) for token in TOKENS], [200, 401], "the statuses at the start")
+            write(path, TOKENS[1])
+            equal([status_with(port, token) for token in TOKENS], [200, 401], "the statuses before the reload")
+            gateway.reload(config, "Reloaded the configuration")
+            equal([status_with(port, token) for token in TOKENS], [401, 200], "the statuses")
+            # A change of other sections, even of all, takes no token that is too short, and the gateway goes on.
+            write(path, "short")
+            other_port = free_port()
+            for refused in (config, config.replace("/none", "/other"), listen_section(folder, other_port, TokenFile=path)):
+                gateway.reload(refused, "The token of TokenFile= in .Listen. has less than 16 characters(.|\n)*keeping the old one")
+                equal([status_with(port, token) for token in TOKENS], [401, 200], "the statuses after a refusal")
+            # The new listener fails while the token cannot be read: what was in memory is used again.
+            write(path, TOKENS[0])
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))
+                taken.listen()
+                gateway.reload(listen_section(folder, taken.getsockname()[1], TokenFile=path), "keeping the old one")
+            equal([status_with(port, token) for token in TOKENS], [401, 200], "the statuses after a listener that failed")
+            gateway.reload(config, "Reloaded the configuration")
+            equal([status_with(port, token) for token in TOKENS], [200, 401], "the statuses at the end")
+            equal(gateway.stop(), 0, "the status of the gateway")
+
+
+@test
+def reload_takes_a_new_certificate():
+    with scratch() as folder:
+        port, pairs = free_port(), [certificate_of(folder, name) for name in ("old", "new")]
+        used = [os.path.join(folder, name) for name in ("used.pem", "used.key")]
+
+        def use(pair):
+            for source, target in zip(pair, used):
+                write(target, content(source) + "\n")
+
+        use(pairs[0])
+        config = listen_section(folder, port, CertificateFile=used[0], KeyFile=used[1])
+        with Gateway(folder, config) as gateway:
+            equal(certificate_at(port), content(pairs[0][0]), "the certificate at the start")
+            # The certificate is there and its key is not yet.
+            use((pairs[1][0], pairs[0][1]))
+            gateway.reload(config, "KeyFile= of .Listen. is not a key(.|\n)*keeping the old one")
+            equal(certificate_at(port), content(pairs[0][0]), "the certificate after the refusal")
+            use(pairs[1])
+            gateway.reload(config, "Reloaded the configuration")
+            equal(certificate_at(port), content(pairs[1][0]), "the certificate after the reload")
+            equal(gateway.stop(), 0, "the status of the gateway")
 
 
 @test
