@@ -130,22 +130,24 @@ int s3_item_name(S3Item *item, const char *template, const char *host, const cha
     return r;
 }
 
-/* profd gives the part of the newest boot. The part before it comes first, and the window that
- * begins behind it is the next one, also where that part may not be read. */
+/* profd gives the part of the newest boot, and says where it begins. The part of the oldest boot
+ * comes first, and the window that begins behind it is the next one, also where that part may not
+ * be read. */
 static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
     uint64_t since_ns = item->slot.since_ns;
     S3Window window, older;
-    int r = s3_profd_window(profd, since_ns, item->slot.until_ns, &window), error = -ENODATA;
+    int r = s3_profd_window(profd, since_ns, item->slot.until_ns, &window);
 
     if (r < 0)
         return r;
-    if (window.older_ns > since_ns && window.older_ns < item->slot.until_ns)
-        error = s3_profd_window(profd, since_ns, window.older_ns, &older);
-    if (error != -ENODATA) {
+    while (window.older_ns > since_ns && window.older_ns < item->slot.until_ns) {
+        r = s3_profd_window(profd, since_ns, window.older_ns, &older);
+        if (r == -ENODATA)
+            break;
         s3_object_done(&window.object);
         item->slot.until_ns = window.older_ns;
-        if (error < 0)
-            return error;
+        if (r < 0)
+            return r;
         window = older;
     }
     item->object = window.object;

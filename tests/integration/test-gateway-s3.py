@@ -175,26 +175,36 @@ def killed_recorder_leaves_no_sample_out():
 
 @test
 def boot_within_a_window_leaves_no_sample_out():
+    boots_leave_no_sample_out("boot", 2)
+
+
+@test
+def two_boots_within_a_window_leave_no_sample_out():
+    boots_leave_no_sample_out("boots", 3)
+
+
+def boots_leave_no_sample_out(name, n):
+    """Records in `n` boots that lie in one window; each is an object of its own."""
     Run.get()
     with scratch() as folder, Bucket() as bucket:
-        # Both boots lie in one window.
         time.sleep(LONG_WINDOW - time.time() % LONG_WINDOW)
-        for prefix in ([], other_boot(folder)):
-            with Daemon(folder, config=session(Frequency=499), groups=GROUPS, prefix=prefix) as daemon, \
-                    Gateway(bucket, "boot", daemon=daemon, seconds=LONG_WINDOW) as gateway:
+        for boot in range(n):
+            with Daemon(folder, config=session(Frequency=499), groups=GROUPS, prefix=other_boot(folder) if boot else []) as daemon, \
+                    Gateway(bucket, name, daemon=daemon, seconds=LONG_WINDOW) as gateway:
                 time.sleep(2)
-                if prefix:
-                    wait_objects(bucket, 2, gateway)
+                if boot == n - 1:
+                    wait_objects(bucket, n, gateway)
                 gateway.stop()
                 equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
-        first, second = sorted(bucket.objects)[:2]
-        begin = objects.real_of(first)
-        check(begin < objects.real_of(second) < begin + LONG_WINDOW, f"{second} is the rest of {first}")
-        parts = [objects.samples_of(objects.write(folder, "object.perf.data", bucket.objects[key])) for key in (first, second)]
-        whole = objects.samples_of(daemon.segments()[0])
-        check(len(whole) > 500, f"{len(whole)} samples before the boot")
-        equal(parts[0], whole, "samples before the boot")
-        check(len(parts[1]) > 500, f"{len(parts[1])} samples behind the boot")
+        keys = sorted(bucket.objects)[:n]
+        begins = [objects.real_of(key) for key in keys]
+        check(sorted(set(begins)) == begins and begins[-1] < begins[0] + LONG_WINDOW, f"{keys} are of one window")
+        parts = [objects.samples_of(objects.write(folder, "object.perf.data", bucket.objects[key])) for key in keys]
+        for boot, segment in enumerate(daemon.segments()[:n - 1]):
+            whole = objects.samples_of(segment)
+            check(len(whole) > 500, f"{len(whole)} samples in boot {boot}")
+            equal(parts[boot], whole, f"samples of boot {boot}")
+        check(len(parts[-1]) > 500, f"{len(parts[-1])} samples of the last boot")
 
 
 @test
