@@ -89,6 +89,7 @@ static const char *send_state_parse_partials(const json_t *list, SendState *ret)
 
 static const char *send_state_parse_object(const json_t *object, SendState *ret) {
     const json_t *counters = json_object_get(object, "counters");
+    const json_t *high = json_object_get(object, "highNs");
     const char *problem;
     uint64_t version;
 
@@ -97,6 +98,10 @@ static const char *send_state_parse_object(const json_t *object, SendState *ret)
     if (!send_state_number(json_object_get(object, "liveNs"), &ret->live_ns) ||
         !send_state_number(json_object_get(object, "lastSuccessNs"), &ret->last_success_ns))
         return "it has no position";
+    /* A file of an earlier version has none. */
+    if (high && !send_state_number(high, &ret->high_ns))
+        return "its newest position is not a number";
+    ret->high_ns = MAX(ret->high_ns, ret->live_ns);
     problem = send_state_parse_ranges(json_object_get(object, "unsent"), &ret->unsent);
     if (!problem)
         problem = send_state_parse_partials(json_object_get(object, "partials"), ret);
@@ -175,6 +180,7 @@ static void send_state_put_u64(Buffer *out, const char *before, uint64_t v) {
 
 int send_state_print(const SendState *state, Buffer *out) {
     send_state_put_u64(out, "{\"version\": 1,\n \"liveNs\": ", state->live_ns);
+    send_state_put_u64(out, ",\n \"highNs\": ", state->high_ns);
     send_state_put_u64(out, ",\n \"lastSuccessNs\": ", state->last_success_ns);
     text_puts(out, ",\n \"unsent\": [");
     for (size_t i = 0; i < state->unsent.n; i++) {

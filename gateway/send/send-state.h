@@ -26,6 +26,8 @@ typedef struct SendPartial {
 
 typedef struct SendState {
     uint64_t live_ns; /* what is older was sent, refused, or is in `unsent`; 0: nothing yet */
+    uint64_t
+        high_ns; /* the newest end that `live_ns` ever had; it is less while a clock is behind */
     RangeList unsent; /* also what is in flight */
     SendPartial partials[STATE_PARTIALS_MAX];
     size_t n_partials;

@@ -20,6 +20,8 @@
 
 #define SENDER_PROFD_AWAY_NS UINT64_C(5000000000)
 #define SENDER_LOG_EVERY_NS  UINT64_C(60000000000)
+/* A gap that is longer than its time by more than this was made by a clock. */
+#define SENDER_JUMP_INTERVALS 2
 /* Attempts to read a window before it counts as missing. */
 enum { SENDER_UNREADABLE_MAX = 5 };
 
@@ -397,11 +399,38 @@ static bool sender_may_send_live(const Sender *sender) {
     return true;
 }
 
+/* Where the time begins that was not followed before an interval. What lies between two intervals
+ * of one run lasts as long as CLOCK_MONOTONIC says; if it looks longer, a clock that was behind was
+ * set right: what was sent before it fell behind is no gap, and of the rest only an absence is. */
+static uint64_t sender_gap_since(Sender *sender, uint64_t since_ns) {
+    const SendState *state = &sender->state;
+    uint64_t now_ns = clock_monotonic_ns(), interval_ns = sender->rules.interval_ns;
+    uint64_t passed_ns = sender->offered_ns > 0 ? now_ns - sender->offered_ns : UINT64_MAX / 2;
+    uint64_t away_ns = 0;
+
+    sender->offered_ns = now_ns;
+    if (since_ns <= state->live_ns ||
+        since_ns - state->live_ns <= passed_ns + SENDER_JUMP_INTERVALS * interval_ns)
+        return state->live_ns;
+    if (passed_ns >= 2 * interval_ns)
+        away_ns = (passed_ns / interval_ns - 1) * interval_ns;
+    return MIN(state->high_ns, since_ns - away_ns);
+}
+
+static void sender_move(Sender *sender, uint64_t since_ns, uint64_t until_ns) {
+    sender->state.live_ns = until_ns;
+    sender->state.high_ns = MAX(sender->state.high_ns, until_ns);
+    /* A clock was set back: what was sent is not that new. */
+    if (sender->newest_ns > until_ns)
+        sender->newest_ns = since_ns;
+}
+
 void sender_offer(Sender *sender, Interval *interval) {
     SendState *state = &sender->state;
     Range range = {interval->since_ns, interval->until_ns};
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     bool is_first = state->live_ns == 0, has_gap = !is_first && range.since_ns > state->live_ns;
+    uint64_t gap_ns;
     Delivery **slot = sender_free_live(sender);
 
     if (range.since_ns >= range.until_ns)
@@ -411,15 +440,16 @@ void sender_offer(Sender *sender, Interval *interval) {
         range.since_ns = state->live_ns;
         slot = NULL;
     }
+    gap_ns = sender_gap_since(sender, range.since_ns);
     if (has_gap)
-        backlog_add(state, (Range){state->live_ns, range.since_ns}, now_ns);
-    state->live_ns = range.until_ns;
+        backlog_add(state, (Range){gap_ns, range.since_ns}, now_ns);
+    sender_move(sender, range.since_ns, range.until_ns);
     if (!backlog_has_share(&sender->rules, range.since_ns)) {
         state->counters.thinned_intervals++;
         sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         slot = NULL;
     } else
-        backlog_add(state, range, now_ns);
+        backlog_add(state, range, MIN(now_ns, range.until_ns));
     if (slot && sender_may_send_live(sender))
         sender_deliver(sender, interval, sender->spread_ns, slot);
     else

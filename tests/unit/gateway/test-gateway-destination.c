@@ -140,6 +140,79 @@ TEST(interval_whose_begin_was_sent_before_is_read_from_there_on) {
     scene_end(&scene);
 }
 
+/* Interval 0, one that ends so long before, then interval `n`: so many windows are read. */
+static void clock_is_behind(uint64_t behind_ns, bool restarts, unsigned n, size_t windows) {
+    Scene scene;
+    DestinationStatus status;
+    Interval *interval;
+
+    scene_begin(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    if (restarts)
+        scene_restart(&scene);
+    interval = interval_of(scene.begin_ns - behind_ns, scene.begin_ns - behind_ns + INTERVAL);
+    destination_offer(scene.destination, interval);
+    interval_unref(interval);
+    run_until(2);
+    offer(&scene, n);
+    run_until(3 + windows);
+    run_for(NS_PER_SECOND / 10);
+    status = status_of(&scene);
+    CHECK_EQ(world.windows, windows);
+    CHECK_EQ(world.n_arrived, 3 + windows);
+    CHECK(each_arrived_once(&scene, n + 1));
+    CHECK_EQ(status.live_until_ns, scene.begin_ns + (n + 1) * INTERVAL);
+    CHECK_EQ(status.newest_ns, status.live_until_ns);
+    CHECK_EQ(status.backlog_ns, 0);
+    CHECK_EQ(status.expired_ns, 0);
+    scene_end(&scene);
+}
+
+TEST(clock_that_was_behind_makes_no_backlog) {
+    const uint64_t hour_ns = UINT64_C(3600) * NS_PER_SECOND;
+
+    for (unsigned restarts = 0; restarts < 2; restarts++) {
+        clock_is_behind(5 * hour_ns, restarts, 1, 0);
+        clock_is_behind(5 * hour_ns, restarts, 2, 1);
+        clock_is_behind(40 * 24 * hour_ns, restarts, 1, 0);
+        clock_is_behind(40 * 24 * hour_ns, restarts, 2, 1);
+    }
+}
+
+/* As long as it lasts by the clock that nobody sets. */
+TEST(absence_during_which_the_clock_is_set_is_read) {
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 90);
+    run_until(1);
+    offer(&scene, 0);
+    run_until(2);
+    run_for(7 * NS_PER_SECOND / 2);
+    offer(&scene, 50);
+    run_until(5);
+    run_for(NS_PER_SECOND / 10);
+    CHECK_EQ(world.windows, 2);
+    CHECK_EQ(arrivals(&scene, 48), 1);
+    CHECK_EQ(arrivals(&scene, 49), 1);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    scene_end(&scene);
+}
+
+TEST(clock_that_was_ahead_leaves_the_lag_as_it_is) {
+    Scene scene;
+
+    scene_begin(&scene);
+    offer(&scene, 50);
+    run_until(1);
+    CHECK_EQ(status_of(&scene).newest_ns, scene.begin_ns + 51 * INTERVAL);
+    world.hangs = true;
+    offer(&scene, 2);
+    CHECK_EQ(status_of(&scene).newest_ns, scene.begin_ns + 2 * INTERVAL);
+    scene_end(&scene);
+}
+
 TEST(damaged_state_starts_afresh_and_says_so) {
     Scene scene;
     char path[128];

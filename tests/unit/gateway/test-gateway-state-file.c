@@ -53,6 +53,7 @@ static SendState *some_state(void) {
     if (!state)
         abort();
     state->live_ns = UINT64_C(1764000000000000000);
+    state->high_ns = state->live_ns + 99;
     state->unsent.items[0] = (Range){100, 200};
     state->unsent.items[1] = (Range){300, UINT64_C(1764000000000000000)};
     state->unsent.n = 2;
@@ -105,6 +106,7 @@ TEST(state_comes_back_as_it_was_written) {
     CHECK_OK(save("a", state));
     CHECK_OK(state_file_load(place(), "a", back, &problem));
     CHECK_EQ(back->live_ns, state->live_ns);
+    CHECK_EQ(back->high_ns, state->high_ns);
     CHECK_EQ(back->last_success_ns, 12345);
     CHECK_EQ(back->unsent.n, 2);
     CHECK_EQ(back->unsent.items[1].until_ns, state->unsent.items[1].until_ns);
@@ -137,6 +139,7 @@ static const char *const damaged[] = {
     "{}",
     "{\"version\": 2, \"liveNs\": 1, \"lastSuccessNs\": 0, \"unsent\": [], \"partials\": []}",
     "{\"version\": 1, \"liveNs\": -1, \"lastSuccessNs\": 0, \"unsent\": [], \"partials\": []}",
+    "{\"version\": 1, \"liveNs\": 1, \"highNs\": -1, \"lastSuccessNs\": 0, \"unsent\": [], \"partials\": []}",
     "{\"version\": 1, \"liveNs\": \"1\", \"lastSuccessNs\": 0, \"unsent\": [], \"partials\": []}",
     "{\"version\": 1, \"liveNs\": 99999999999999999999, \"lastSuccessNs\": 0, \"unsent\": [], \"partials\": []}",
     "{\"version\": 1, \"liveNs\": 1, \"lastSuccessNs\": 0, \"unsent\": {}, \"partials\": []}",
