@@ -12,6 +12,8 @@
  * the one before, doubled, plus one if a number of samples follows, which else is 1.
  * A browser has an array of all spans, also of empty ones, so spans are joined where samples lie
  * far apart: a part of a second first, then whole seconds.
+ * Where the wall clock is known, spans are counted from the second of the clock that the first one
+ * lies in, so that a column of the map is a second of the clock.
  */
 
 enum { BUCKETS_MAX = 10000000, COLUMNS_MAX = 1000000 /* of whole seconds */ };
@@ -66,21 +68,29 @@ static int page_heat_ranks(PageWriter *w, const PageTree *tree, uint32_t **ret) 
     return 0;
 }
 
+/* How many spans lie between the begin of the clock's second and that of the first span. */
+static uint32_t page_heat_lead(const Profile *profile) {
+    uint64_t begin = profile->start_ns + profile->real_offset;
+
+    return profile->real_known ? (uint32_t)(begin % NS_PER_SECOND / profile->bucket_ns) : 0;
+}
+
 /* How many spans become one. */
-static uint32_t page_heat_step(const Profile *profile, uint32_t n_buckets) {
+static uint32_t page_heat_step(const Profile *profile, uint64_t n_buckets) {
     uint32_t second = (uint32_t)MAX(NS_PER_SECOND / profile->bucket_ns, UINT64_C(1));
 
     for (uint32_t step = 1; step < second; step++)
         if (second % step == 0 && n_buckets / step < BUCKETS_MAX)
             return step;
-    return second * (n_buckets / second / COLUMNS_MAX + 1);
+    return second * (uint32_t)(n_buckets / second / COLUMNS_MAX + 1);
 }
 
 /* Sorted, each pair of span and rank once. */
 static size_t page_heat_collect(const PageInput *input, const PageTree *tree, const uint32_t *ranks,
                                 HeatCell *cells, uint32_t *ret_step) {
     const Profile *profile = input->profile;
-    uint32_t n_buckets = 0, step;
+    uint64_t n_buckets = 0, lead = page_heat_lead(profile);
+    uint32_t step;
     size_t n = 0, kept = 0;
 
     for (size_t i = 0; i < profile->n_cells; i++) {
@@ -92,11 +102,11 @@ static size_t page_heat_collect(const PageInput *input, const PageTree *tree, co
         cells[n++] = (HeatCell){.bucket = bucket,
                                 .rank = ranks[tree->rank[tree->cell_nodes[i]]],
                                 .samples = cell->samples};
-        n_buckets = MAX(n_buckets, bucket + 1);
+        n_buckets = MAX(n_buckets, lead + bucket + 1);
     }
     *ret_step = step = page_heat_step(profile, n_buckets);
     for (size_t i = 0; i < n; i++)
-        cells[i].bucket /= step;
+        cells[i].bucket = (uint32_t)((lead + cells[i].bucket) / step);
     qsort(cells, n, sizeof(*cells), page_heat_cell_order);
     for (size_t i = 0; i < n; i++)
         if (kept > 0 && cells[kept - 1].bucket == cells[i].bucket &&
@@ -124,6 +134,7 @@ int page_heat_write(PageWriter *w, const PageInput *input, const PageTree *tree)
     const Profile *profile = input->profile;
     _cleanup_free_ HeatCell *cells = calloc(profile->n_cells + 1, sizeof(*cells));
     _cleanup_free_ uint32_t *ranks = NULL;
+    uint64_t lead_ns = page_heat_lead(profile) * profile->bucket_ns;
     uint32_t next = 0, n_buckets = 0, step;
     size_t n;
     int r;
@@ -137,8 +148,8 @@ int page_heat_write(PageWriter *w, const PageInput *input, const PageTree *tree)
     n = page_heat_collect(input, tree, ranks, cells, &step);
     page_json_u64(w, "bucket_ns", profile->bucket_ns * step);
     if (profile->real_known)
-        page_json_u64(w, "real_ms", (profile->start_ns + profile->real_offset) / 1000000);
-    page_json_u64(w, "start_ms", profile->start_ns / 1000000);
+        page_json_u64(w, "real_ms", (profile->start_ns + profile->real_offset - lead_ns) / 1000000);
+    page_json_u64(w, "start_ms", (profile->start_ns - MIN(lead_ns, profile->start_ns)) / 1000000);
     page_puts(w, "\"cells\":\"");
     for (size_t i = 0, end; i < n; i = end, n_buckets++) {
         for (end = i + 1; end < n && cells[end].bucket == cells[i].bucket;)

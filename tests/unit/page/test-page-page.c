@@ -277,6 +277,43 @@ TEST(spans_are_joined_where_samples_lie_far_apart) {
     }
 }
 
+/* The first sample is 940 ms after a second of the clock: 47 rows of its column are before it. */
+TEST(a_column_of_a_heat_map_is_a_second_of_the_clock) {
+    static const struct {
+        bool real_known;
+        uint64_t start_ns, real_offset;
+        uint32_t distance;
+        const char *n, *real, *bucket;
+    } rows[] = {
+        {true, 940000000, 0, 0, "\"n_buckets\":48}", "\"real_ms\":0,", "\"bucket_ns\":20000000,"},
+        {true, 10, 5939999990, 3, "\"n_buckets\":51}", "\"real_ms\":5000,",
+         "\"bucket_ns\":20000000,"},
+        {true, 5940000000, 0, UINT32_MAX - 1, "\"n_buckets\":998830}", "\"real_ms\":5000,",
+         "\"bucket_ns\":86000000000,"},
+        /* Seconds since the start. */
+        {false, 940000000, 0, 0, "\"n_buckets\":1}", "\"start_ms\":940,",
+         "\"bucket_ns\":20000000,"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(made_profile_done) MadeProfile made =
+            make_small(profile_key_bit(PROFILE_TIME), "work", FRAME_NAMED);
+        _cleanup_(buffer_done) Buffer out = {};
+        PageInput input = input_of(&made);
+
+        made.profile->bucket_ns = 20000000;
+        made.profile->start_ns = rows[i].start_ns;
+        made.profile->real_offset = rows[i].real_offset;
+        made.profile->real_known = rows[i].real_known;
+        made.profile->labels[0].values[PROFILE_TIME] = rows[i].distance;
+        CHECK_OK(page_heat_map(&input, to_buffer, &out));
+        buffer_append(&out, "", 1);
+        CHECK(strstr((const char *)out.data, rows[i].n));
+        CHECK(strstr((const char *)out.data, rows[i].real));
+        CHECK(strstr((const char *)out.data, rows[i].bucket));
+    }
+}
+
 TEST(a_heat_map_says_that_it_has_folded_rare_stacks) {
     enum { STACKS = 90000, CELLS = (1 << 19) + 1 };
     _cleanup_(made_profile_done) MadeProfile made = make_profile(profile_key_bit(PROFILE_TIME));
