@@ -18,4 +18,6 @@ enum {
 int pyroscope_encode(const EngineInput *input, Buffer *body, size_t *ret_next);
 int parca_encode(const EngineInput *input, Buffer *body, size_t *ret_next);
 int otlp_encode(const EngineInput *input, Buffer *body, size_t *ret_next);
+/* None in a message that is broken. */
+EngineRejection otlp_rejection(Bytes answer);
 int file_encode(const EngineInput *input, Buffer *body, size_t *ret_next);

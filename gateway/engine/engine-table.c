@@ -18,7 +18,8 @@ const Engine engines[] = {
     {.name = "parca", .path = "/api/profiles/writeraw", .content_type = "application/json",
      .is_compressed = true, .max_bytes = PARCA_BYTES_MAX, .encode = parca_encode},
     {.name = "otlp", .path = "/v1development/profiles", .content_type = "application/x-protobuf",
-     .tenant_header = "X-Scope-OrgID", .max_bytes = OTLP_BYTES_MAX, .encode = otlp_encode},
+     .tenant_header = "X-Scope-OrgID", .max_bytes = OTLP_BYTES_MAX, .encode = otlp_encode,
+     .rejection = otlp_rejection},
     {.name = "file", .is_compressed = true, .encode = file_encode},
     {},
 };

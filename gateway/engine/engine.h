@@ -19,6 +19,12 @@ typedef struct EngineInput {
     uint64_t *folded;
 } EngineInput;
 
+/* What an engine did not take of a request to which it answers with success. */
+typedef struct EngineRejection {
+    uint64_t profiles; /* as many as series of the request, or fewer; 0: it took all */
+    Bytes message;     /* the reason, or a warning, in the answer; may be empty, any bytes */
+} EngineRejection;
+
 typedef struct Engine {
     const char *name; /* "pyroscope": Type= of a destination */
     const char *path; /* appended to the URL unless that has one; NULL: not by HTTP */
@@ -31,6 +37,8 @@ typedef struct Engine {
     /* Writes the body of one request into an empty buffer, with series from input->first up to
      * *ret_next. It stays empty if they have no sample. */
     int (*encode)(const EngineInput *input, Buffer *body, size_t *ret_next);
+    /* Reads an answer of success; NULL: it says nothing. */
+    EngineRejection (*rejection)(Bytes answer);
 } Engine;
 
 /* Ends with a row without a name. */

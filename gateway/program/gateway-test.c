@@ -119,6 +119,8 @@ static int gateway_test_on_timer(void *userdata) {
     if (test->ask)
         return 0;
     destination_status(test->destination, &test->status);
+    if (test->status.refused_samples > 0)
+        return gateway_test_fail(test);
     if (test->status.sent_intervals > 0)
         return gateway_test_ask(test);
     if (test->status.last_error_ns > 0 || clock_monotonic_ns() > test->until_ns)

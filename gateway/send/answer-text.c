@@ -82,6 +82,25 @@ void answer_sentence(const TransportAnswer *answer, const char *url, size_t requ
     answer_cut(&text, ret, size);
 }
 
+void answer_rejection_text(const EngineRejection *rejection, size_t n, const char *url, char *ret,
+                           size_t size) {
+    _cleanup_(buffer_done) Buffer text = {};
+    Bytes message = rejection->message;
+
+    answer_put_engine(&text, url);
+    if (rejection->profiles > 0)
+        text_printf(&text, "accepts the request, but not %zu of its %zu profile%s",
+                    (size_t)MIN(rejection->profiles, (uint64_t)n), n, n == 1 ? "" : "s");
+    else
+        text_puts(&text, "accepts the request with a warning");
+    if (message.size > 0) {
+        text_puts(&text, ": ");
+        message.size = MIN(message.size, (size_t)ANSWER_SHOWN_MAX);
+        text_escape(&text, message);
+    }
+    answer_cut(&text, ret, size);
+}
+
 void answer_error_text(int error, const SendConfig *config, char *ret, size_t size) {
     _cleanup_(buffer_done) Buffer text = {};
     bool is_folder = config->url[0] == '/';

@@ -166,14 +166,16 @@ static void delivery_go_on(Delivery *delivery) {
                                   : SEND_ACCEPTED);
 }
 
-static void delivery_accept(Delivery *delivery, uint64_t sent_bytes) {
+static void delivery_accept(Delivery *delivery, uint64_t sent_bytes, uint64_t refused) {
     SendCounters *counters = delivery->settings->counters;
 
     delivery->result.requests++;
+    delivery->result.is_refused |= refused > 0;
     delivery->result.bytes += delivery->body_bytes;
     counters->sent_requests++;
     counters->sent_bytes += sent_bytes;
-    counters->sent_samples += delivery->samples;
+    counters->sent_samples += delivery->samples - refused;
+    counters->refused_samples += refused;
     counters->other_samples += delivery->folded;
     counters->repeated_requests += delivery->first < delivery->again;
     delivery->first = delivery->next;
@@ -207,6 +209,37 @@ static bool delivery_shrink(Delivery *delivery) {
     return loop_trigger(delivery->turn) == 0;
 }
 
+/* Says that the engine did not take some profiles of a request that it accepted, and returns how
+ * many samples these have: of some series a share, since the engine does not name them. */
+static uint64_t delivery_rejected(Delivery *delivery, const TransportAnswer *answer) {
+    const DeliverySettings *settings = delivery->settings;
+    size_t n = delivery->next - delivery->first;
+    EngineRejection rejection = {};
+    char sentence[256];
+
+    if (settings->engine->rejection)
+        rejection = settings->engine->rejection((Bytes){answer->data, answer->size});
+    if (rejection.profiles == 0 && rejection.message.size == 0)
+        return 0;
+    answer_rejection_text(&rejection, n, settings->url, sentence, sizeof(sentence));
+    delivery->events->on_problem(
+        delivery->events->userdata,
+        &(DeliveryProblem){rejection.profiles > 0 ? SEND_REFUSED : SEND_ACCEPTED,
+                           rejection.profiles > 0, answer->status, sentence});
+    if (rejection.profiles >= n)
+        return delivery->samples;
+    return (uint64_t)((unsigned __int128)delivery->samples * rejection.profiles / n);
+}
+
+static void delivery_take_success(Delivery *delivery, const TransportAnswer *answer) {
+    uint64_t refused = delivery_rejected(delivery, answer);
+
+    if (refused > 0 && refused == delivery->samples)
+        delivery_refuse(delivery);
+    else
+        delivery_accept(delivery, answer->sent_bytes, refused);
+}
+
 static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *answer) {
     char sentence[256];
     DeliveryProblem problem = {
@@ -217,7 +250,7 @@ static void delivery_take_verdict(Delivery *delivery, const TransportAnswer *ans
     if (answer->is_resent)
         delivery->settings->counters->repeated_requests++;
     if (verdict == SEND_ACCEPTED) {
-        delivery_accept(delivery, answer->sent_bytes);
+        delivery_take_success(delivery, answer);
         return;
     }
     answer_sentence(answer, delivery->settings->url, delivery->body_bytes, sentence,
@@ -309,7 +342,7 @@ static void delivery_on_file(void *userdata, int error) {
     if (error < 0)
         delivery_fail(delivery, error);
     else
-        delivery_accept(delivery, delivery->body_bytes);
+        delivery_accept(delivery, delivery->body_bytes, 0);
 }
 
 static int delivery_send_file(Delivery *delivery) {

@@ -54,7 +54,8 @@ typedef struct DeliveryEvents {
     void (*on_flight)(void *userdata, int change);
     /* A request was accepted, and more follow. */
     void (*on_progress)(void *userdata, const SendPartial *partial);
-    /* A request failed. Before on_done() where that is the end. */
+    /* A request failed, was refused in part, or, with SEND_ACCEPTED, brought a warning. Before
+     * on_done() where that is the end. */
     void (*on_problem)(void *userdata, const DeliveryProblem *problem);
     /* The delivery is over; free it. */
     void (*on_done)(void *userdata, Delivery *delivery, const DeliveryResult *result);

@@ -205,6 +205,12 @@ static void sender_on_problem(void *userdata, const DeliveryProblem *problem) {
     bool is_loss = problem->is_loss, is_size = problem->verdict == SEND_TOO_LARGE;
     LogRate *rate = is_loss ? &sender->refused_rate : &sender->again_rate;
 
+    if (problem->verdict == SEND_ACCEPTED) {
+        (void)log_limited_struct(&sender->warned_rate, LOG_LEVEL_WARNING, 0,
+                                 LOG_FIELDS(sender_field(sender)), "Destination '%s' warns: %s",
+                                 sender->config->name, problem->sentence);
+        return;
+    }
     if (problem->status != SEND_STATUS_SOURCE)
         sender->last_status = MAX(problem->status, 0L);
     sender->error_status = is_size ? SEND_STATUS_TOO_LARGE : problem->status;
@@ -472,7 +478,7 @@ int sender_start(Sender *sender) {
         .userdata = sender,
     };
     sender->merge = 1;
-    sender->refused_rate = sender->again_rate = sender->save_rate =
+    sender->refused_rate = sender->again_rate = sender->warned_rate = sender->save_rate =
         (LogRate){.interval_ns = SENDER_LOG_EVERY_NS, .burst = 1};
     sender->settings.counters = &sender->state.counters;
     flights = state_file_flights(sender->state_folder, sender->config->name);

@@ -42,7 +42,7 @@ typedef struct Sender {
     long error_status; /* see DestinationStatus */
     char last_error[256];
     uint64_t last_error_ns;
-    LogRate refused_rate, again_rate, save_rate;
+    LogRate refused_rate, again_rate, warned_rate, save_rate;
 } Sender;
 
 /* The members up to `settings` are set, and the state is loaded. */

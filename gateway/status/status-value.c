@@ -42,6 +42,7 @@ static const struct {
                 "Look at the log of profd; 'profctl status' shows whether profd runs. The user profd-gateway has to be in the group "
                 "profd-read; nothing is lost as long as profd is away.", false },
     {   0,   0, "Check that the engine runs and that URL=, Proxy= and the network lead to it; nothing is lost meanwhile.", false },
+    { 200, 299, "Compare the limits and the version of the engine with gateway.conf(5), and look at its log; what it refused is lost.", true },
     { 300, 399, "Set URL= to the address that the engine redirects to; the gateway follows no redirect.", false },
     { 401, 401, "Check TokenFile=, PasswordFile= or Credential= of this destination.", false },
     { 403, 403, "Check TokenFile=, PasswordFile= or Credential= and Tenant= of this destination, and what they may do there.", false },

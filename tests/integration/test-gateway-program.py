@@ -264,7 +264,7 @@ def a_hostile_state_does_no_harm():
 
 class Engine(http.server.BaseHTTPRequestHandler):
     """Says that it took whatever is pushed; `answer` is what it says when it is asked, after `later` times."""
-    answer, later, pushed, asked = {}, 0, 0, 0
+    answer, later, pushed, asked, taken = {}, 0, 0, 0, b"{}"
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -272,7 +272,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         cls = type(self)
         if check_body is None:
             cls.pushed += 1
-            self.reply({})
+            self.reply_bytes(cls.taken)
         else:
             cls.asked += 1
             self.reply(cls.answer if cls.asked > cls.later else {"flamegraph": {"names": ["total"], "total": "0"}})
@@ -283,7 +283,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
         self.reply(cls.answer if cls.asked > cls.later else {})
 
     def reply(self, value):
-        data = json.dumps(value).encode()
+        self.reply_bytes(json.dumps(value).encode())
+
+    def reply_bytes(self, data):
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -293,9 +295,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def tested(answer, later=0, kind="pyroscope"):
+def tested(answer, later=0, kind="pyroscope", taken=b"{}"):
     """`profd-gateway --test` against an engine that gives this back."""
-    handler = type("Handler", (Engine,), {"answer": answer, "later": later})
+    handler = type("Handler", (Engine,), {"answer": answer, "later": later, "taken": taken})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as folder:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -331,6 +333,15 @@ def parca_is_asked_by_its_own_interface():
     equal((done.returncode, done.stderr), (0, ""), "what it says")
     check("gives them back" in done.stdout, done.stdout)
     equal((engine.pushed, engine.asked), (1, 2), "how often it was pushed and asked")
+
+
+@test
+def a_test_fails_where_the_engine_accepts_the_request_and_no_profile():
+    done, engine = tested({}, kind="otlp", taken=b"\x0a\x07\x08\x01\x12\x03old")
+    equal((done.returncode, done.stdout, engine.pushed), (1, "", 1), "what it says")
+    check("did not take the profile" in done.stderr and "not 1 of its 1 profile: old" in done.stderr, done.stderr)
+    done, engine = tested({}, kind="otlp", taken=b"")
+    equal((done.returncode, engine.pushed), (0, 1), "where it takes all")
 
 
 @test

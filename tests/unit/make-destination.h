@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/engine-format.h"
 #include "send/destination.h"
 #include "send/retry.h"
 #include "util/clock.h"
@@ -98,8 +99,11 @@ static inline int test_encode(const EngineInput *input, Buffer *body, size_t *re
     return 0;
 }
 
-static const Engine test_engine = {
-    .name = "test", .path = "/push", .encode = test_encode, .tenant_header = "X-Scope-OrgID"};
+static const Engine test_engine = {.name = "test",
+                                   .path = "/push",
+                                   .encode = test_encode,
+                                   .tenant_header = "X-Scope-OrgID",
+                                   .rejection = otlp_rejection};
 
 static const Engine test_folder = {.name = "file", .encode = test_encode};
 

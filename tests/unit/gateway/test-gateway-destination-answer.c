@@ -144,6 +144,84 @@ TEST(refused_interval_is_lost_counted_and_holds_up_nothing) {
     scene_end(&scene);
 }
 
+/* A request of four series of ten samples, to which an answer of 200 has this message. */
+static void answer_with(const char *message, size_t size, DestinationStatus *ret) {
+    const TransportAnswer answer = {.status = 200, .data = (const uint8_t *)message, .size = size};
+    Scene scene;
+
+    scene_begin(&scene);
+    world.n_series = 4;
+    world.answers = &answer;
+    world.n_answers = 1;
+    offer(&scene, 0);
+    run_until(1);
+    run_for(NS_PER_SECOND / 10);
+    *ret = status_of(&scene);
+    CHECK_EQ(world.asked, 1);
+    CHECK_EQ(ret->backlog_ns, 0);
+    scene_end(&scene);
+}
+
+TEST(profiles_that_an_accepted_request_lost_count_as_refused) {
+    DestinationStatus status;
+
+    answer_with("\x0a\x07\x08\x04\x12\x03"
+                "old",
+                9, &status);
+
+    CHECK_EQ(status.refused_samples, 40);
+    CHECK_EQ(status.refused_intervals, 1);
+    CHECK_EQ(status.sent_samples, 0);
+    CHECK_EQ(status.sent_intervals, 0);
+    CHECK_EQ(status.error_status, 200);
+    CHECK_EQ(status.retries, 0);
+    CHECK(strstr(status.last_error, "not 4 of its 4 profiles: old"));
+    answer_with("\x0a\x07\x08\x7f\x12\x03"
+                "old",
+                9, &status);
+    CHECK_EQ(status.refused_samples, 40);
+    answer_with("\x0a\x07\x08\x01\x12\x03"
+                "old",
+                9, &status);
+    CHECK_EQ(status.refused_samples, 10);
+    CHECK_EQ(status.sent_samples, 30);
+    CHECK_EQ(status.sent_intervals, 1);
+    CHECK_EQ(status.refused_intervals, 1);
+    CHECK(strstr(status.last_error, "not 1 of its 4 profiles: old"));
+}
+
+TEST(warning_and_broken_message_of_an_accepted_request_refuse_nothing) {
+    static const struct {
+        const char *message;
+        size_t size;
+    } rows[] = {
+        {"", 0},
+        {"\x0a\x00", 2},
+        {"\x0a\x05\x12\x03"
+         "old",
+         7},
+        {"\x0a\x07\x08\x04\x12\x03"
+         "ol",
+         8},
+        {"\x0a\x07\x08\x04\x12\x04"
+         "old",
+         9},
+        {"\x0a\x02\x08\xff", 4},
+        {"\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13},
+        {"{\"partialSuccess\":{}}", 21},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        DestinationStatus status;
+
+        answer_with(rows[i].message, rows[i].size, &status);
+
+        CHECK_EQ(status.refused_samples, 0);
+        CHECK_EQ(status.sent_samples, 40);
+        CHECK_STREQ(status.last_error, "");
+    }
+}
+
 TEST(request_that_is_too_large_is_split_and_later_ones_too) {
     static const TransportAnswer answers[] = {{.status = 413}, {.status = 200}};
     Scene scene;
