@@ -50,6 +50,15 @@ struct Task {
     uint32_t mark; /* number of the last baseline that had it */
 };
 
+/* What a process maps, and from when to when; see history-space.c. */
+typedef struct Space {
+    TAILQ_ENTRY(Process) in_spaces; /* while it has maps */
+    uint64_t generation;            /* of the history; 0: not looked up */
+    uint64_t from_ns, until_ns;
+    const Entry *next; /* its first record after the span */
+    ProcessMaps *maps; /* NULL: nothing is mapped */
+} Space;
+
 /*
  * One life of a pid. comm, maps and tasks are the state at the floor, or the state at birth if it
  * was born after the floor and has a baseline.
@@ -81,6 +90,7 @@ struct Process {
     bool leader_exited;
     uint64_t waits_on; /* serial of the parent whose baseline will have what it inherited */
     Process *unknown_before, *unknown_after;
+    Space space; /* for samples */
 };
 
 /* A process in one recording. */
@@ -151,18 +161,6 @@ typedef struct Waiting {
 
 enum { WAITING_MAX = 1024, TRIES_MAX = 3 };
 
-/* What a process maps, and from when to when. */
-typedef struct Space {
-    uint64_t generation; /* of the history; 0: nobody's */
-    uint64_t from_ns, until_ns;
-    uint32_t pid;
-    const Process *process;
-    const Entry *next; /* its first record after the span */
-    ProcessMaps *maps; /* NULL: nothing is mapped */
-} Space;
-
-enum { SPACES_MAX = 64 };
-
 struct History {
     ProcessStrings strings;
     uint64_t serial, generation;
@@ -214,7 +212,10 @@ struct History {
     bool keeps_data;
     uint64_t hold_until_ns;
 
-    Space spaces[SPACES_MAX]; /* by pid, for samples */
+    TAILQ_HEAD(SpaceList, Process)
+    spaces; /* processes whose Space has maps, the last that was asked for
+             * first */
+    size_t n_spaces;
     Emission *emissions[EMISSIONS_MAX];
     uint64_t inferred, dropped, late, lost;
 };
@@ -299,6 +300,7 @@ void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage
 /* In history-space.c: */
 /* Gives the references back, so that a change of a process copies nothing. */
 void spaces_release(History *h);
+void space_release(History *h, Process *p);
 
 /* In history-image.c: */
 ProcessImage *image_of(History *h, const PdMmap *mmap);

@@ -90,6 +90,7 @@ void process_set_known(History *h, Process *p) {
 }
 
 void process_free(History *h, Process *p) {
+    space_release(h, p);
     process_set_known(h, p);
     while (p->tasks)
         task_free(h, p->tasks);

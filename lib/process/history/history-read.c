@@ -21,6 +21,7 @@ int history_new(const ProcessLimits *limits, History **ret) {
         return -ENOMEM;
     h->strings.budget.limit_bytes =
         limits && limits->memory_bytes ? limits->memory_bytes : memory_default;
+    TAILQ_INIT(&h->spaces);
     checks_corrected(h);
     *ret = h;
     return 0;

@@ -3,42 +3,51 @@
 
 /*
  * The address spaces of the processes that are sampled, for a caller who asks for each sample. An
- * answer holds from one record of the process to the next and until the history changes. The last
- * few answers are kept, so that samples of the same process in the same sweep cost one comparison,
- * and a later sample only what the process mapped in between.
+ * answer holds from one record of the process to the next and until the history changes. Each
+ * process keeps its last answer, so that samples of the same process in the same sweep cost one
+ * comparison, and a later sample only what the process mapped in between.
+ *
+ * The answers that hold maps are in a list, in the order in which they were last needed, and beyond
+ * a number of them the oldest one is dropped. All records are in one budget: so many processes that
+ * are sampled in turn have few records each, so that it costs little to look them up anew.
  */
 
-static Space *history_space_slot(History *h, uint32_t pid) {
-    return &h->spaces[pid % SPACES_MAX];
+enum { SPACES_MAX = 1024 };
+
+static void history_space_unlist(History *h, Process *p) {
+    TAILQ_REMOVE(&h->spaces, p, space.in_spaces);
+    h->n_spaces--;
 }
 
-static void history_space_release(History *h, Space *space) {
-    space->maps = maps_put(&h->strings, space->maps);
-    space->generation = 0;
+void space_release(History *h, Process *p) {
+    if (p->space.maps)
+        history_space_unlist(h, p);
+    p->space.maps = maps_put(&h->strings, p->space.maps);
+    p->space.generation = 0;
 }
 
 void spaces_release(History *h) {
-    for (size_t i = 0; i < SPACES_MAX; i++)
-        history_space_release(h, &h->spaces[i]);
+    while (!TAILQ_EMPTY(&h->spaces))
+        space_release(h, TAILQ_FIRST(&h->spaces));
 }
 
 /* Applies the records of the process up to `time` from space->next on, or only passes them. */
-static void history_space_go_on(History *h, Space *space, uint64_t time, bool applies) {
+static void history_space_go_on(History *h, Process *p, uint64_t time, bool applies) {
+    Space *space = &p->space;
     const Entry *e = space->next;
 
     if (applies)
-        maps_replay(h, space->process, e, time + 1, &space->maps);
+        maps_replay(h, p, e, time + 1, &space->maps);
     for (; e && e->time <= time; e = e->next)
         space->from_ns = e->time;
     space->next = e;
     space->until_ns = e ? e->time : UINT64_MAX;
 }
 
-static void history_space_begin(History *h, Space *space, const Process *p, uint64_t time) {
+static void history_space_begin(History *h, Process *p, uint64_t time) {
     bool is_folded = p->queue.first == NULL && (!p->birth || p->based);
+    Space *space = &p->space;
 
-    space->pid = p->pid;
-    space->process = p;
     space->generation = h->generation;
     space->from_ns = p->birth_ns;
     space->next = p->queue.first;
@@ -46,29 +55,37 @@ static void history_space_begin(History *h, Space *space, const Process *p, uint
         space->maps = p->maps ? maps_ref(p->maps) : NULL;
     else
         space->maps = maps_at(h, p, time + 1);
-    history_space_go_on(h, space, time, false);
+    history_space_go_on(h, p, time, false);
+}
+
+/* Puts it first in the list, where it is if it had maps before. */
+static void history_space_list(History *h, Process *p, bool had_maps) {
+    if (had_maps)
+        history_space_unlist(h, p);
+    if (!p->space.maps)
+        return;
+    TAILQ_INSERT_HEAD(&h->spaces, p, space.in_spaces);
+    if (++h->n_spaces > SPACES_MAX)
+        space_release(h, TAILQ_LAST(&h->spaces, SpaceList));
 }
 
 const ProcessMaps *history_maps(History *h, uint32_t pid, uint64_t time) {
-    Space *space = history_space_slot(h, pid);
-    bool holds = space->pid == pid && space->generation == h->generation && time >= space->from_ns;
-    const Process *p;
+    Process *p = process_find_born(h, pid, time);
+    Space *space;
+    bool had_maps;
 
-    if (holds && time < space->until_ns)
-        return space->maps;
-    p = process_find_born(h, pid, time);
-    if (holds && p == space->process)
-        history_space_go_on(h, space, time, true);
-    else
-        history_space_release(h, space);
     /* Until its baseline was read, its records show only a part of what it maps. */
     if (!p || !p->known)
         return NULL;
+    space = &p->space;
+    if (space->generation != h->generation || time < space->from_ns)
+        space_release(h, p);
+    had_maps = space->maps;
     if (space->generation == 0)
-        history_space_begin(h, space, p, time);
-    /* A later life of the pid would begin within the span. */
-    if (process_find_born(h, pid, UINT64_MAX) != p)
-        space->until_ns = time + 1;
+        history_space_begin(h, p, time);
+    else if (time >= space->until_ns)
+        history_space_go_on(h, p, time, true);
+    history_space_list(h, p, had_maps);
     return space->maps;
 }
 

@@ -94,23 +94,75 @@ TEST(a_process_without_a_baseline_has_no_known_mappings_although_it_maps_somethi
     CHECK_STREQ(mapped(&f, 40, 470), "/bin/new");
 }
 
+enum { LOADS = 1000 };
+
+/* The process maps one of two files from time 300 to 2298, at two addresses in turn. */
+static void loads_all_the_time(Fixture *f, uint32_t pid) {
+    for (uint64_t i = 0; i < LOADS; i++)
+        maps(f, 300 + i * 2, pid, 0x5000 + i % 2 * 0x1000, i % 3 == 0 ? "/lib/x.so" : "/lib/yy.so");
+}
+
+/* How many versions of maps are made while each of the processes is sampled after each mapping. */
+static uint64_t versions_made(Fixture *f, uint32_t first_pid, uint32_t step, uint32_t n) {
+    uint64_t before = maps_version(history_maps(f->history, first_pid, 300));
+
+    for (uint64_t i = 1; i < LOADS; i++)
+        for (uint32_t p = 0; p < n; p++)
+            if (!history_maps(f->history, first_pid + p * step, 300 + i * 2))
+                abort();
+    return maps_version(history_maps(f->history, first_pid, 298 + LOADS * 2)) - before;
+}
+
 TEST(a_later_sample_costs_only_what_was_mapped_in_between) {
     _cleanup_(fixture_done) Fixture f = with_shell();
-    uint64_t before, versions;
+    uint64_t versions;
 
-    for (uint64_t i = 0; i < 1000; i++)
-        maps(&f, 300 + i * 2, 10, 0x5000 + i % 2 * 0x1000, i % 3 == 0 ? "/lib/x.so" : "/lib/yy.so");
+    loads_all_the_time(&f, 10);
     (void)history_settle(f.history, 3000);
-    before = maps_version(history_maps(f.history, 10, 300));
-    for (uint64_t i = 1; i < 1000; i++)
-        if (!history_maps(f.history, 10, 300 + i * 2))
-            abort();
-    versions = maps_version(history_maps(f.history, 10, 2298)) - before;
-    CHECK(versions >= 999);
-    CHECK(versions <= 3 * 999);
+    versions = versions_made(&f, 10, 0, 1);
+    CHECK(versions >= LOADS - 1);
+    CHECK(versions <= 3 * (LOADS - 1));
     CHECK_STREQ(mapped(&f, 10, 2298), "/bin/sh /lib/yy.so /lib/x.so");
     CHECK_STREQ(mapped(&f, 10, 301), "/bin/sh /lib/x.so");
     CHECK_STREQ(mapped(&f, 10, 306), "/bin/sh /lib/yy.so /lib/x.so");
+}
+
+TEST(samples_of_processes_in_turn_cost_no_more_than_those_of_each_alone) {
+    enum { PROCESSES = 100, STEP = 64 };
+    _cleanup_(fixture_done) Fixture f = with_shell();
+
+    for (uint32_t i = 1; i < PROCESSES; i++)
+        CHECK_EQ(install(&f, 10 + i * STEP, 110, 120, "other", 0x1000, "/bin/other"), 0);
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        loads_all_the_time(&f, 10 + i * STEP);
+    (void)history_settle(f.history, 3000);
+    CHECK(versions_made(&f, 10, STEP, 2) <= 2 * 3 * LOADS);
+    CHECK(versions_made(&f, 10, STEP, PROCESSES) <= PROCESSES * 3 * LOADS);
+    CHECK_STREQ(mapped(&f, 74, 2298), "/bin/other /lib/yy.so /lib/x.so");
+    CHECK_EQ(history_counts(f.history).dropped, 0);
+}
+
+/* The answers for thousands of processes are not all kept, and what is evicted is looked up anew.
+ */
+TEST(kept_answers_take_bounded_memory) {
+    enum { PROCESSES = 4000, KEPT_MAX = 1024, ANSWER_MAX = 4096 };
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    uint64_t before;
+
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        CHECK_EQ(install(&f, 100 + i, 110, 120, "many", 0x1000, "/bin/many"), 0);
+        maps(&f, 300, 100 + i, 0x5000, "/lib/x.so");
+    }
+    (void)history_settle(f.history, 400);
+    before = history_counts(f.history).memory_bytes;
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        if (!history_maps(f.history, 100 + i, 350))
+            abort();
+    CHECK(history_counts(f.history).memory_bytes - before <= KEPT_MAX * ANSWER_MAX);
+    CHECK_STREQ(mapped(&f, 100, 350), "/bin/many /lib/x.so");
+    CHECK_STREQ(mapped(&f, 100 + PROCESSES - 1, 350), "/bin/many /lib/x.so");
+    (void)history_settle(f.history, 500);
+    CHECK(history_counts(f.history).memory_bytes <= before);
 }
 
 TEST(a_lookup_is_invalid_after_a_change) {
