@@ -57,8 +57,11 @@ static void s3_upload_end(S3Upload *upload, const S3UploadResult *result) {
     options.done(options.userdata, result);
 }
 
-static void s3_upload_end_with(S3Upload *upload, S3Verdict verdict, const char *sentence) {
-    S3UploadResult result = {.verdict = verdict};
+/* `status`: of the answer in which the failure was found; 0: there is none. What the store answered
+ * badly does not hold up other objects. */
+static void s3_upload_end_with(S3Upload *upload, S3Verdict verdict, long status,
+                               const char *sentence) {
+    S3UploadResult result = {.verdict = verdict, .status = status};
 
     (void)snprintf(result.sentence, sizeof(result.sentence), "%s", sentence);
     s3_upload_end(upload, &result);
@@ -83,7 +86,7 @@ static void s3_upload_call(S3Upload *upload, const S3Request *request, S3CallDon
     full.key = upload->options.key;
     r = s3_call_start(upload->options.target, &full, done, upload, &upload->call);
     if (r < 0)
-        s3_upload_end_with(upload, S3_AGAIN, strerror(-r));
+        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(-r));
 }
 
 /* A query, ended by a NUL, for as long as a call lasts; NULL without memory. */
@@ -116,7 +119,7 @@ static void s3_upload_on_completed(void *userdata, const S3Result *call) {
     }
     /* The status was sent before the store failed. */
     answer.status = 500;
-    s3_upload_end_with(upload, s3_problem_judge(&answer, sentence), sentence);
+    s3_upload_end_with(upload, s3_problem_judge(&answer, sentence), answer.status, sentence);
 }
 
 static void s3_upload_complete(S3Upload *upload) {
@@ -124,7 +127,7 @@ static void s3_upload_complete(S3Upload *upload) {
 
     text_puts(&upload->list, "</CompleteMultipartUpload>");
     if (!query || buffer_error(&upload->list) < 0)
-        s3_upload_end_with(upload, S3_AGAIN, strerror(ENOMEM));
+        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(ENOMEM));
     else
         s3_upload_call(
             upload,
@@ -147,7 +150,8 @@ static void s3_upload_on_part(void *userdata, const S3Result *call) {
         return;
     s3_part_done(&upload->data);
     if (!s3_upload_is_etag(call->answer->etag)) {
-        s3_upload_end_with(upload, S3_AGAIN, "The store gives no ETag for a part.");
+        s3_upload_end_with(upload, S3_AGAIN, call->answer->status,
+                           "The store gives no ETag for a part.");
         return;
     }
     upload->part++;
@@ -182,7 +186,7 @@ static void s3_upload_on_read(void *userdata) {
 
     upload->task = NULL;
     if (upload->read_error < 0 || (!is_only && !query)) {
-        s3_upload_end_with(upload, S3_AGAIN, "A part of an object cannot be read back.");
+        s3_upload_end_with(upload, S3_AGAIN, 0, "A part of an object cannot be read back.");
         return;
     }
     s3_upload_call(
@@ -204,7 +208,7 @@ static void s3_upload_next_part(S3Upload *upload) {
     int r = s3_upload_read_part(upload);
 
     if (r < 0)
-        s3_upload_end_with(upload, S3_AGAIN, strerror(-r));
+        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(-r));
 }
 
 static void s3_upload_on_begun(void *userdata, const S3Result *call) {
@@ -216,7 +220,8 @@ static void s3_upload_on_begun(void *userdata, const S3Result *call) {
         return;
     r = s3_answer_upload_id((Bytes){.data = answer->data, .size = answer->size}, upload->id);
     if (r < 0) {
-        s3_upload_end_with(upload, S3_AGAIN, "The store gives no id for a multipart upload.");
+        s3_upload_end_with(upload, S3_AGAIN, answer->status,
+                           "The store gives no id for a multipart upload.");
         return;
     }
     upload->options.on_begin(upload->options.userdata, upload->id);

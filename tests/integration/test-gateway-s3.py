@@ -371,6 +371,17 @@ def object_that_the_store_fails_on_each_time_does_not_hold_up_others():
 
 
 @test
+def object_whose_failure_comes_behind_a_good_status_does_not_hold_up_others():
+    need_large()
+    with Bucket() as bucket:
+        bucket.fail("POST", words="uploadId", times=8, status=200, code="Unheard")
+        with Gateway(bucket, "late", content="snapshots") as gateway:
+            wait_until(lambda: "Unheard" in gateway.log(), WAIT_S, "a complaint")
+            snapshot("behind", of="default")
+            wait_until(lambda: any("/behind-" in key for key in bucket.objects), WAIT_S, f"the other snapshot: {gateway.log()}")
+
+
+@test
 def killed_gateway_leaves_no_multipart_upload():
     need_large()
     with Bucket() as bucket:
