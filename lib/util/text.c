@@ -169,12 +169,12 @@ size_t text_code_point(const uint8_t *p, size_t left, uint32_t *ret) {
     return n;
 }
 
-/* Code points that change how the text around them is displayed. */
+/* Code points that change how the text around them is displayed, or that XML does not know. */
 static bool text_is_deceptive(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c ||
            (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
            (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-           (c >= 0xe0000 && c <= 0xe0fff);
+           c == 0xfffe || c == 0xffff || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
 /* What has to be escaped besides deceptive code points. */

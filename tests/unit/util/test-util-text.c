@@ -89,6 +89,9 @@ TEST(hostile_bytes_are_escaped) {
     CHECK_STREQ(escaped("gr\xc3\xbc\xc3\x9f", 6), "gr\xc3\xbc\xc3\x9f");
     CHECK_STREQ(escaped("\xe2\x80\xae", 3), "\\xe2\\x80\\xae");
     CHECK_STREQ(escaped("\xc2\x9b", 2), "\\xc2\\x9b");
+    CHECK_STREQ(escaped("\xef\xbf\xbf", 3), "\\xef\\xbf\\xbf");
+    CHECK_STREQ(escaped("\xef\xbf\xbe", 3), "\\xef\\xbf\\xbe");
+    CHECK_STREQ(escaped("\xef\xbf\xbd", 3), "\xef\xbf\xbd");
     CHECK_STREQ(escaped("\xed\xa0\x80", 3), "\\xed\\xa0\\x80");
     CHECK_STREQ(escaped("\xc3", 1), "\\xc3");
     CHECK_STREQ(escaped(NULL, 0), "");
