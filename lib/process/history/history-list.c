@@ -97,3 +97,37 @@ EmittedProcess *emitted_process_free(EmittedProcess *m) {
         m->after->before = m->before;
     return budget_free(&m->emission->history->strings.budget, m, sizeof(*m));
 }
+
+/*
+ * The processes whose last answer holds maps, in the order in which they were last needed; beyond a
+ * number of them the oldest answer is dropped. All records are in one budget: so many processes
+ * that are sampled in turn have few records each, so that it costs little to look them up anew.
+ */
+enum { SPACES_MAX = 1024 };
+
+static void history_list_remove_space(History *h, Process *p) {
+    TAILQ_REMOVE(&h->spaces, p, space.in_spaces);
+    h->n_spaces--;
+}
+
+void space_release(History *h, Process *p) {
+    if (p->space.maps)
+        history_list_remove_space(h, p);
+    p->space.maps = maps_put(&h->strings, p->space.maps);
+    p->space.generation = 0;
+}
+
+void spaces_release(History *h) {
+    while (!TAILQ_EMPTY(&h->spaces))
+        space_release(h, TAILQ_FIRST(&h->spaces));
+}
+
+void space_list(History *h, Process *p, bool had_maps) {
+    if (had_maps)
+        history_list_remove_space(h, p);
+    if (!p->space.maps)
+        return;
+    TAILQ_INSERT_HEAD(&h->spaces, p, space.in_spaces);
+    if (++h->n_spaces > SPACES_MAX)
+        space_release(h, TAILQ_LAST(&h->spaces, SpaceList));
+}

@@ -297,10 +297,12 @@ void maps_replay(History *h, const Process *p, const Entry *first, uint64_t time
                  ProcessMaps **maps);
 void maps_apply(History *h, ProcessMaps **maps, const PdMmap *mmap, ProcessImage *image);
 
-/* In history-space.c: */
+/* In history-list.c: */
 /* Gives the references back, so that a change of a process copies nothing. */
 void spaces_release(History *h);
 void space_release(History *h, Process *p);
+/* Puts it first in the list, where it is if it had maps before. */
+void space_list(History *h, Process *p, bool had_maps);
 
 /* In history-image.c: */
 ProcessImage *image_of(History *h, const PdMmap *mmap);

@@ -6,30 +6,7 @@
  * answer holds from one record of the process to the next and until the history changes. Each
  * process keeps its last answer, so that samples of the same process in the same sweep cost one
  * comparison, and a later sample only what the process mapped in between.
- *
- * The answers that hold maps are in a list, in the order in which they were last needed, and beyond
- * a number of them the oldest one is dropped. All records are in one budget: so many processes that
- * are sampled in turn have few records each, so that it costs little to look them up anew.
  */
-
-enum { SPACES_MAX = 1024 };
-
-static void history_space_unlist(History *h, Process *p) {
-    TAILQ_REMOVE(&h->spaces, p, space.in_spaces);
-    h->n_spaces--;
-}
-
-void space_release(History *h, Process *p) {
-    if (p->space.maps)
-        history_space_unlist(h, p);
-    p->space.maps = maps_put(&h->strings, p->space.maps);
-    p->space.generation = 0;
-}
-
-void spaces_release(History *h) {
-    while (!TAILQ_EMPTY(&h->spaces))
-        space_release(h, TAILQ_FIRST(&h->spaces));
-}
 
 /* Applies the records of the process up to `time` from space->next on, or only passes them. */
 static void history_space_go_on(History *h, Process *p, uint64_t time, bool applies) {
@@ -58,17 +35,6 @@ static void history_space_begin(History *h, Process *p, uint64_t time) {
     history_space_go_on(h, p, time, false);
 }
 
-/* Puts it first in the list, where it is if it had maps before. */
-static void history_space_list(History *h, Process *p, bool had_maps) {
-    if (had_maps)
-        history_space_unlist(h, p);
-    if (!p->space.maps)
-        return;
-    TAILQ_INSERT_HEAD(&h->spaces, p, space.in_spaces);
-    if (++h->n_spaces > SPACES_MAX)
-        space_release(h, TAILQ_LAST(&h->spaces, SpaceList));
-}
-
 const ProcessMaps *history_maps(History *h, uint32_t pid, uint64_t time) {
     Process *p = process_find_born(h, pid, time);
     Space *space;
@@ -85,7 +51,7 @@ const ProcessMaps *history_maps(History *h, uint32_t pid, uint64_t time) {
         history_space_begin(h, p, time);
     else if (time >= space->until_ns)
         history_space_go_on(h, p, time, true);
-    history_space_list(h, p, had_maps);
+    space_list(h, p, had_maps);
     return space->maps;
 }
 
