@@ -92,7 +92,7 @@ static void gateway_check_s3(GatewayLoad *load, size_t i) {
     const SendConfig *send = &load->config->sends[i];
     const char *problem = NULL;
 
-    /* What its keys say together; such a destination is refused later. */
+    /* Its keys may contradict each other; such a destination is refused later. */
     if (strcmp(send->type, "s3") == 0 && load->check_store && load->check_store(send, &problem) < 0)
         gateway_load_report(load, &load->sends[i], SECTION_SEND, "Type", "[Send %s]: %s",
                             send->name, problem ?: "its keys do not go together");

@@ -14,7 +14,7 @@
  * end the header that it becomes part of, so none is accepted.
  */
 
-/* Where systemd shows credentials to the running service, for a test that somebody else starts. */
+/* systemd shows credentials of the running service here, also to a test that root starts. */
 #define SERVICE_CREDENTIALS "/run/credentials/profd-gateway.service"
 
 static int secret_path(const SendConfig *config, char *to, size_t size) {

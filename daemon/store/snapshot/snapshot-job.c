@@ -211,7 +211,7 @@ void snapshot_job_run(Snapshot *job) {
         r = snapshot_job_build(job, fd);
     if (r >= 0)
         r = snapshot_job_settle_data(job, fd, scratch);
-    /* What has its name in another folder is at best a copy of an unfinished file. */
+    /* A file of that name in another folder is at best a copy of an unfinished one. */
     if (r >= 0 && snapshot_is_lost(job->engine, job->kept))
         r = -ESTALE;
     if (r >= 0 && !job->kept->info.transient)
