@@ -377,8 +377,8 @@ def object_whose_failure_comes_behind_a_good_status_does_not_hold_up_others():
         bucket.fail("POST", words="uploadId", times=8, status=200, code="Unheard")
         with Gateway(bucket, "late", content="snapshots") as gateway:
             wait_until(lambda: "Unheard" in gateway.log(), WAIT_S, "a complaint")
-            snapshot("behind", of="default")
-            wait_until(lambda: any("/behind-" in key for key in bucket.objects), WAIT_S, f"the other snapshot: {gateway.log()}")
+            snapshot("overtaking", of="default")
+            wait_until(lambda: any("/overtaking-" in key for key in bucket.objects), WAIT_S, f"the other snapshot: {gateway.log()}")
 
 
 @test
