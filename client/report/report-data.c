@@ -129,6 +129,7 @@ static void report_json_facts(const View *view, Fields *f) {
     report_json_events(view, f);
     fields_u64(f, "leftOut", p->left_out);
     fields_u64(f, "folded", p->folded);
+    fields_u64(f, "foldedLabels", p->folded_labels);
     if (view->until_us > 0) {
         fields_u64(f, "sinceUsec", view->since_us);
         fields_u64(f, "untilUsec", view->until_us);

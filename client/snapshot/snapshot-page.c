@@ -76,11 +76,7 @@ static void snapshot_page_put_missing(const View *view, Buffer *out) {
     text_puts(out, ", ");
     figure_count(out, p->lost);
     text_puts(out, " samples lost");
-    if (p->folded > 0) {
-        text_puts(out, ", ");
-        figure_count(out, p->folded);
-        text_puts(out, " with rare stacks folded into [other]");
-    }
+    view_put_folded(view, out);
 }
 
 static void snapshot_page_facts(SnapshotPage *page) {

@@ -7,6 +7,7 @@
 
 #include "client/remote/coverage-text.h"
 #include "client/view/view-resolver.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 /*
@@ -212,6 +213,7 @@ static int view_finish(ViewWork *work, char **files) {
     if (view_is_empty(work, files, view_frame_complain, &status))
         return status;
     view->event = view_main_event(view->profile);
+    view->bucket_ns = work->request->bucket_ns ?: NS_PER_SECOND;
     r = view_text_make(work, files);
     if (r < 0)
         return view_finish_failed(work, files, r);

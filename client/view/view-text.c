@@ -72,6 +72,21 @@ static void view_text_put_samples(Buffer *out, const Profile *p) {
     }
 }
 
+void view_put_folded(const View *view, Buffer *out) {
+    const Profile *p = view->profile;
+
+    view_text_put_count(out, p->folded, " with rare stacks folded into [other]");
+    if (p->folded_labels > 0) {
+        view_text_put_count(out, p->folded_labels, " of rare groups folded without ");
+        text_puts(out, p->keys & profile_key_bit(PROFILE_TIME) ? "their values and times"
+                                                               : "their values");
+    }
+    if ((p->keys & profile_key_bit(PROFILE_TIME)) && p->bucket_ns > view->bucket_ns) {
+        text_puts(out, ", times joined to spans of ");
+        figure_span(out, p->bucket_ns / NS_PER_US);
+    }
+}
+
 static void view_text_put_sentence(Buffer *out, const View *view) {
     const Profile *p = view->profile;
 
@@ -79,7 +94,7 @@ static void view_text_put_sentence(Buffer *out, const View *view) {
     view_text_put_samples(out, p);
     view_text_put_count(out, p->lost, " lost");
     view_text_put_count(out, p->left_out, " left out by filters");
-    view_text_put_count(out, p->folded, " with rare stacks folded into [other]");
+    view_put_folded(view, out);
     view_text_put_count(out, p->broken, " records that could not be read");
     if (view->coverage_known) {
         text_puts(out, ", ");

@@ -111,10 +111,11 @@ typedef struct ViewRequest {
 /* The texts are not escaped. */
 typedef struct View {
     Profile *profile;
-    FrameNames *names; /* NULL if ViewRequest.nameless */
-    char *title;       /* the host, or the names of the recordings */
-    char *subtitle;    /* window, samples, lost ones, completeness: one sentence */
-    uint32_t event;    /* the event that has the most samples; PROFILE_NONE: there are none */
+    FrameNames *names;  /* NULL if ViewRequest.nameless */
+    char *title;        /* the host, or the names of the recordings */
+    char *subtitle;     /* window, samples, lost ones, completeness: one sentence */
+    uint32_t event;     /* the event that has the most samples; PROFILE_NONE: there are none */
+    uint64_t bucket_ns; /* for PROFILE_TIME, as was asked for */
     uint64_t since_us, until_us; /* the window by the wall clock; 0, 0: it is not known */
     bool is_live;                /* it comes from a running profd */
     bool is_partial;             /* a part of the window is missing; reported on stderr */
@@ -140,5 +141,7 @@ int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_
 bool view_by_period(const ViewSettings *settings, bool otherwise);
 /* For JSON: "complete" and "gaps" of the window; null where the recording does not say. */
 void view_put_completeness(const View *view, Fields *f);
+/* Appends ", …" for each kind of detail that was folded since there was too much. */
+void view_put_folded(const View *view, Buffer *out);
 /* The name of an event; not escaped. */
 Bytes view_event_name(const View *view, uint32_t event);

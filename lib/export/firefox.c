@@ -46,8 +46,9 @@ static void firefox_put_categories(Firefox *f) {
 static uint64_t firefox_interval_ns(const Firefox *f) {
     uint64_t interval = export_interval_ns(export_event(f->input, PROFILE_NONE));
 
-    if (interval == 0)
-        interval = f->input->profile->bucket_ns;
+    /* No sample is closer to the next one than spans are. */
+    if (interval == 0 || f->input->profile->keys & profile_key_bit(PROFILE_TIME))
+        interval = MAX(interval, f->input->profile->bucket_ns);
     return interval > 0 ? interval : NS_PER_MS;
 }
 
@@ -156,6 +157,19 @@ static void firefox_add_values(const Firefox *f, const ProfileLabel *label, Buff
         }
 }
 
+/* Whether it is what rare labels became: keys were asked for, and it has no value of any. */
+static bool firefox_is_folded(const Profile *profile, const ProfileLabel *label) {
+    unsigned keys =
+        profile->keys & ~(profile_key_bit(PROFILE_EVENT) | profile_key_bit(PROFILE_TIME));
+
+    if (profile->folded_labels == 0 || keys == 0)
+        return false;
+    for (unsigned key = 0; key < PROFILE_KEYS; key++)
+        if (key != PROFILE_EVENT && label->values[key] != PROFILE_NONE)
+            return false;
+    return true;
+}
+
 static void firefox_put_names(Firefox *f, const ProfileLabel *label) {
     static const ProfileKey owners[] = {PROFILE_UNIT, PROFILE_CONTAINER, PROFILE_CGROUP};
     static const ProfileKey event = PROFILE_EVENT;
@@ -165,6 +179,8 @@ static void firefox_put_names(Firefox *f, const ProfileLabel *label) {
     if (export_label_bytes(f->input->profile, label, PROFILE_COMM, &comm)) {
         buffer_append(&thread, comm.data, comm.size);
         buffer_append(&process, comm.data, comm.size);
+    } else if (firefox_is_folded(f->input->profile, label)) {
+        text_puts(&thread, "[other] rare threads, without times");
     } else if (!export_label_text(f->input->profile, label, PROFILE_TID, &thread))
         text_puts(&thread, "all threads");
     if (!export_event(f->input, PROFILE_NONE))

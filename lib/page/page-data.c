@@ -95,6 +95,7 @@ static void page_data_facts(PageWriter *w, const PageInput *input, uint64_t fold
 
     page_json_u64(w, "lost", profile->lost);
     page_json_u64(w, "folded", profile->folded + folded);
+    page_json_u64(w, "folded_labels", profile->folded_labels);
     page_json_u64(w, "broken", profile->broken);
     page_json_u64(w, "left_out", profile->left_out);
     if (profile->first_ns <= profile->last_ns)

@@ -5,7 +5,8 @@
  * Makes a profile of recordings, in one pass in order of time: side-band goes through a process
  * table, and each sample that the filter lets through becomes a weight of its stack. Memory is
  * bounded by the number of distinct stacks, not by the recordings; above the limit the rarest
- * stacks are folded into one frame FRAME_OTHER, and counted.
+ * stacks are folded into one frame FRAME_OTHER, and counted. Above the limit of labels, spans of
+ * time become longer, and if that is not enough, rare labels lose their values and are counted.
  */
 
 #include "perfdata/reader/reader.h"
@@ -23,7 +24,7 @@ typedef struct ProfileFilter {
 typedef struct ProfileOptions {
     unsigned keys;          /* bits of ProfileKey that labels keep apart */
     uint32_t stacks_max;    /* nodes of the tree of stacks; 0: 4 Mi */
-    uint64_t bucket_ns;     /* for PROFILE_TIME; 0: a second */
+    uint64_t bucket_ns;     /* for PROFILE_TIME; 0: a second; that of the profile may be longer */
     bool callers_in_branch; /* take the stack from the LBR where a sample has one and no chain */
     /* The unwind table of a mapped file, for samples with a copy of their stack (perf record
      * --call-graph dwarf). A table must live as long as the builder. A negative errno: there is

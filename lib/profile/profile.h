@@ -67,10 +67,13 @@ typedef struct Profile {
     uint64_t samples, lost;
     uint64_t left_out; /* samples that a filter left out */
     uint64_t folded;   /* samples whose rare stack was folded into FRAME_OTHER */
-    uint64_t broken;   /* records that could not be read */
+    /* Samples whose rare label was: of their values only PROFILE_EVENT is left, if it is a key. */
+    uint64_t folded_labels;
+    uint64_t broken; /* records that could not be read */
 
     /* Times are those of the recording; add real_offset for CLOCK_REALTIME, modulo 2^64. */
     uint64_t first_ns, last_ns; /* of the samples that count; first > last: there is none */
+    /* Spans are longer than was asked for if there were too many labels or cells. */
     uint64_t start_ns, bucket_ns;
     uint64_t real_offset;
     bool real_known;

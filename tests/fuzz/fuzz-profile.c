@@ -38,7 +38,7 @@ static void check_profile(const Profile *p) {
         check(p->events[i].name < text_set_count(p->texts));
     }
     check(samples == p->samples && of_events == p->samples);
-    check(p->folded <= p->samples);
+    check(p->folded <= p->samples && p->folded_labels <= p->samples);
     check(stack_tree_n_nodes(p->stacks) <= STACKS_MAX);
     for (uint32_t i = 1; i < stack_tree_n_nodes(p->stacks); i++) {
         const StackNode *node = stack_tree_node(p->stacks, i);

@@ -288,6 +288,8 @@ function showLegend() {
     }
     if (data.folded > 0)
         parts.push(element("span", { class: "quiet-text" }, `rare stacks, ${formatCount(data.folded)} samples, end in [other]`));
+    if (data.folded_labels > 0)
+        parts.push(element("span", { class: "quiet-text" }, `${formatCount(data.folded_labels)} samples of rare groups are shown without their groups and times`));
     if (data.lost > 0)
         parts.push(element("span", { class: "quiet-text" }, `${formatCount(data.lost)} samples were lost`));
     legend.replaceChildren(...parts);

@@ -11,8 +11,8 @@
  * tree stays if its subtree has enough samples, so that a stack that goes keeps its callers and
  * ends in FRAME_OTHER below them. The threshold is chosen so that a quarter of the nodes stay, and
  * there is a FRAME_OTHER for each of them at most: half of the room is free afterwards, and folding
- * costs a constant time for each node that was ever added. Of labels the heaviest stay; the others
- * become one for each event, which has no other value.
+ * costs a constant time for each node that was ever added. Which labels stay is chosen in
+ * builder-fold-label.c; the others become one for each event, which has no other value.
  *
  * Frames, mappings and texts stay if something that stays needs them.
  */
@@ -24,7 +24,8 @@ typedef struct Fold {
     uint64_t least;    /* the weight of a subtree that stays */
     uint32_t *nodes, *frames, *mappings, *labels; /* new numbers; UINT32_MAX: none yet */
     bool *labels_stay;
-    uint32_t other; /* the frame */
+    BuilderScale scale; /* of their times */
+    uint32_t other;     /* the frame */
 } Fold;
 
 static int builder_fold_weigh(Fold *fold) {
@@ -64,81 +65,6 @@ static int builder_fold_choose(Fold *fold, uint32_t room) {
     return 0;
 }
 
-typedef struct FoldLabel {
-    uint32_t number;
-    uint64_t cells, samples;
-} FoldLabel;
-
-static int builder_fold_compare_labels(const void *x, const void *y) {
-    const FoldLabel *a = x, *b = y;
-
-    return a->samples != b->samples ? (a->samples < b->samples ? 1 : -1)
-                                    : (a->number < b->number ? -1 : 1);
-}
-
-static uint64_t builder_fold_text_bytes(const Fold *fold, uint32_t label) {
-    static const ProfileKey keys[] = {PROFILE_COMM, PROFILE_CGROUP, PROFILE_UNIT,
-                                      PROFILE_CONTAINER};
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-        uint32_t text = fold->from->labels[label].values[keys[i]];
-
-        bytes += text != PROFILE_NONE ? text_set_get(fold->from->texts, text).size + 1 : 0;
-    }
-    return bytes;
-}
-
-static int builder_fold_compare_cells(const void *x, const void *y) {
-    const uint64_t *a = x, *b = y;
-
-    return *a < *b ? -1 : *a > *b ? 1 : 0;
-}
-
-/* Counts the cells that a label will have, now that the nodes have their new numbers. */
-static int builder_fold_count_cells(const Fold *fold, FoldLabel *rows) {
-    size_t n = fold->from->n_cells;
-    _cleanup_free_ uint64_t *cells = calloc(n + 1, sizeof(*cells));
-
-    if (!cells)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const ProfileCell *cell = &fold->from->cells[i];
-
-        cells[i] = (uint64_t)cell->label << 32 | fold->nodes[cell->stack];
-        rows[cell->label].samples += cell->samples;
-    }
-    qsort(cells, n, sizeof(*cells), builder_fold_compare_cells);
-    for (size_t i = 0; i < n; i++)
-        rows[cells[i] >> 32].cells += i == 0 || cells[i] != cells[i - 1];
-    return 0;
-}
-
-/* The heaviest labels stay, as long as they need half of each limit at most. */
-static int builder_fold_choose_labels(Fold *fold) {
-    const ProfileBuilder *builder = fold->builder;
-    size_t n = fold->from->n_labels, most = builder->labels_max / 2;
-    _cleanup_free_ FoldLabel *rows = calloc(n + 1, sizeof(*rows));
-    uint64_t cells = 0, bytes = 0;
-
-    fold->labels_stay = calloc(n + 1, sizeof(*fold->labels_stay));
-    if (!rows || !fold->labels_stay)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        rows[i].number = (uint32_t)i;
-    if (builder_fold_count_cells(fold, rows) < 0)
-        return -ENOMEM;
-    qsort(rows, n, sizeof(*rows), builder_fold_compare_labels);
-    for (size_t i = 0; i < n && i < most; i++) {
-        cells += rows[i].cells;
-        bytes += builder_fold_text_bytes(fold, rows[i].number);
-        if (i > 0 && (cells > builder->cells_max / 2 || bytes > TEXT_BYTES_MAX / 2))
-            break;
-        fold->labels_stay[rows[i].number] = true;
-    }
-    return 0;
-}
-
 static int builder_fold_text(Fold *fold, uint32_t old, uint32_t *ret) {
     *ret = old;
     return old == PROFILE_NONE ? 0
@@ -155,6 +81,7 @@ static int builder_fold_label(Fold *fold, uint32_t old, uint32_t *ret) {
     *ret = fold->labels[old];
     if (*ret != UINT32_MAX)
         return 0;
+    label.values[PROFILE_TIME] = builder_label_scaled(&fold->scale, label.values[PROFILE_TIME]);
     if (!fold->labels_stay[old])
         for (unsigned key = 0; key < PROFILE_KEYS; key++)
             if (key != PROFILE_EVENT)
@@ -235,12 +162,12 @@ static int builder_fold_cells(Fold *fold) {
 
     for (size_t i = 0; r >= 0 && i < fold->from->n_cells; i++) {
         ProfileCell cell = fold->from->cells[i];
-        bool was_whole = !builder_fold_is_other(fold, cell.stack) &&
-                         !builder_fold_label_is_other(fold, &fold->from->labels[cell.label]),
-             stays = fold->weights[cell.stack] >= fold->least && fold->labels_stay[cell.label];
 
-        if (was_whole && !stays)
+        if (fold->weights[cell.stack] < fold->least && !builder_fold_is_other(fold, cell.stack))
             to->folded += cell.samples;
+        if (!fold->labels_stay[cell.label] &&
+            !builder_fold_label_is_other(fold, &fold->from->labels[cell.label]))
+            to->folded_labels += cell.samples;
         cell.stack = fold->nodes[cell.stack];
         r = builder_fold_label(fold, cell.label, &cell.label);
         if (r >= 0)
@@ -300,8 +227,12 @@ static int builder_fold_all(Fold *fold) {
     if (r >= 0)
         r = builder_fold_nodes(fold);
     if (r >= 0)
-        r = builder_fold_choose_labels(fold);
-    return r < 0 ? r : builder_fold_cells(fold);
+        r = builder_fold_choose_labels(fold->builder, fold->from, fold->nodes, &fold->labels_stay,
+                                       &fold->scale);
+    if (r < 0)
+        return r;
+    builder_label_scale_times(&fold->scale, fold->builder->profile);
+    return builder_fold_cells(fold);
 }
 
 static void builder_fold_done(Fold *fold) {
@@ -319,6 +250,7 @@ static void builder_fold_copy_totals(Profile *to, const Profile *from) {
     to->lost = from->lost;
     to->left_out = from->left_out;
     to->folded = from->folded;
+    to->folded_labels = from->folded_labels;
     to->broken = from->broken;
     to->first_ns = from->first_ns;
     to->last_ns = from->last_ns;

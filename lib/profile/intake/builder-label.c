@@ -5,6 +5,7 @@
 #include "profile/intake/builder-private.h"
 #include "util/array.h"
 #include "util/cgroup-owner.h"
+#include "util/clock.h"
 #include "util/macro.h"
 
 /*
@@ -132,6 +133,37 @@ void builder_label_settle_times(Profile *profile) {
             *bucket -= first;
     }
     profile->start_ns -= MIN((FIRST_BUCKET - first) * profile->bucket_ns, profile->start_ns);
+}
+
+bool builder_label_lengthen_spans(const Profile *profile, BuilderScale *scale) {
+    uint64_t bucket_ns = profile->bucket_ns * scale->factor, factor = 2;
+    uint64_t real = profile->start_ns + profile->real_offset;
+
+    if (profile->first_ns > profile->last_ns ||
+        bucket_ns > MIN(profile->last_ns - profile->first_ns, UINT64_MAX / 4))
+        return false;
+    if (bucket_ns < NS_PER_SECOND && NS_PER_SECOND % bucket_ns == 0)
+        while (NS_PER_SECOND / bucket_ns % factor > 0)
+            factor++;
+    bucket_ns *= factor;
+    scale->factor *= factor;
+    scale->lead = MIN(real % bucket_ns, profile->start_ns) / profile->bucket_ns;
+    return true;
+}
+
+uint32_t builder_label_scaled(const BuilderScale *scale, uint32_t span) {
+    int64_t factor = (int64_t)scale->factor,
+            at = (int64_t)span - FIRST_BUCKET + (int64_t)scale->lead;
+
+    if (span == PROFILE_NONE)
+        return span;
+    at = at >= 0 ? at / factor : -((-at - 1) / factor) - 1;
+    return (uint32_t)(FIRST_BUCKET + at);
+}
+
+void builder_label_scale_times(const BuilderScale *scale, Profile *profile) {
+    profile->start_ns -= scale->lead * profile->bucket_ns;
+    profile->bucket_ns *= scale->factor;
 }
 
 static int builder_label_intern(ProfileBuilder *builder, const ProfileLabel *label, uint32_t *ret) {

@@ -5,7 +5,7 @@
  * What the files of the builder share. profile-builder.c takes records and hands profiles over;
  * builder-event.c keeps the events of the recording, builder-frame.c finds frames of addresses,
  * builder-chain.c makes stacks of call chains, builder-label.c makes labels, builder-cell.c counts,
- * and builder-fold.c makes room.
+ * and builder-fold.c makes room, for which builder-fold-label.c chooses the labels that stay.
  */
 
 #include "perfdata/order/order.h"
@@ -96,6 +96,12 @@ typedef struct LabelCache {
     bool is_set;
 } LabelCache;
 
+/* How spans of time become longer ones. */
+typedef struct BuilderScale {
+    uint64_t factor; /* so many become one */
+    uint64_t lead;   /* so many more begin before start_ns, in the first one that is longer */
+} BuilderScale;
+
 struct ProfileBuilder {
     ProfileOptions options;
     uint64_t seed; /* of hashes */
@@ -146,6 +152,11 @@ int builder_add_other_frame(FrameTable *frames, uint32_t *ret);
 
 /* In builder-fold.c: half of each limit is free after it. All numbers change. */
 int builder_fold(ProfileBuilder *builder);
+/* In builder-fold-label.c: which labels of the old profile stay, at most half of the limits of
+ * labels, texts and cells, with the new numbers of nodes. Times are scaled before any label goes.
+ */
+int builder_fold_choose_labels(const ProfileBuilder *builder, const Profile *from,
+                               const uint32_t *nodes, bool **ret_stay, BuilderScale *ret_scale);
 /* In builder-lookup.c: forgets the numbers that lookups have remembered. */
 void builder_forget_lookups(ProfileBuilder *builder);
 
@@ -207,6 +218,13 @@ int builder_value(ProfileBuilder *builder, const PdReadValue *value, uint64_t *r
 int builder_label(ProfileBuilder *builder, const PdSample *sample, uint32_t event, uint32_t *ret);
 /* Counts spans of time from the earliest sample; once, when the profile is complete. */
 void builder_label_settle_times(Profile *profile);
+/* Makes spans of time longer by the least factor with which a second is still a number of spans, or
+ * a span a number of seconds. False: one is as long as all samples already. */
+bool builder_label_lengthen_spans(const Profile *profile, BuilderScale *scale);
+/* The number of the longer span of a span. */
+uint32_t builder_label_scaled(const BuilderScale *scale, uint32_t span);
+/* The begin and the length of spans, while the profile is made. */
+void builder_label_scale_times(const BuilderScale *scale, Profile *profile);
 /* After a record that may have changed what a control group is called. */
 void builder_groups_forget(ProfileBuilder *builder);
 

@@ -202,6 +202,28 @@ TEST(firefox_has_threads_with_samples_in_time) {
     json_decref(json);
 }
 
+TEST(firefox_names_what_has_no_thread_and_spans_that_became_longer) {
+    _cleanup_(made_profile_done) MadeProfile made = make_shop();
+    _cleanup_(buffer_done) Buffer out = {};
+    json_t *json, *threads;
+    bool found = false;
+
+    memset(&made.profile->labels[0], 0xff, sizeof(made.profile->labels[0]));
+    made.profile->labels[0].values[PROFILE_EVENT] = 0;
+    made.profile->folded_labels = made.profile->cells[0].samples;
+    made.profile->bucket_ns = 200000000;
+    CHECK_OK(write_as("firefox", &made, true, &out));
+    json = parse(&out);
+    CHECK(json);
+    threads = json_object_get(json, "threads");
+    for (size_t i = 0; i < json_array_size(threads); i++)
+        found |= strcmp(json_string_value(json_object_get(json_array_get(threads, i), "name")),
+                        "[other] rare threads, without times") == 0;
+    CHECK(found);
+    CHECK_EQ(json_number_value(json_object_get(json_object_get(json, "meta"), "interval")), 200);
+    json_decref(json);
+}
+
 TEST(an_empty_profile_is_written_whole) {
     _cleanup_(made_profile_done) MadeProfile made = make_profile(0);
     _cleanup_(buffer_done) Buffer out = {};

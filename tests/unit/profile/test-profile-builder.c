@@ -80,6 +80,17 @@ static void put_words(Made *m, uint16_t misc, uint64_t time, uint64_t ip, uint64
         buffer_u64(&m->bytes, chain[i], false);
 }
 
+static void put_thread(Made *m, uint32_t tid, uint64_t time, uint64_t ip) {
+    put_header(&m->bytes, PD_RECORD_SAMPLE, PD_MISC_USER, 8 + 48, false);
+    buffer_u64(&m->bytes, ip, false);
+    buffer_u32(&m->bytes, PID, false);
+    buffer_u32(&m->bytes, tid, false);
+    buffer_u64(&m->bytes, time, false);
+    buffer_u64(&m->bytes, 3, false);
+    buffer_u64(&m->bytes, 10, false);
+    buffer_u64(&m->bytes, 0, false);
+}
+
 #define put_chain(m, misc, time, ip, ...)                                                          \
     do {                                                                                           \
         const uint64_t words[] = {__VA_ARGS__};                                                    \
@@ -219,6 +230,88 @@ TEST(rare_stacks_are_folded_below_their_callers) {
     CHECK_EQ(other, m.profile->folded);
     CHECK(other > 900);
     CHECK(stack_tree_n_nodes(m.profile->stacks) <= 64);
+}
+
+#define MS UINT64_C(1000000)
+
+/* A sample in each of 100 spans of a millisecond, of two stacks in turn. */
+static void put_spans(Made *m, uint64_t first_ns, bool backwards) {
+    begin(m, 0, 0);
+    for (unsigned i = 0; i < 100; i++)
+        put_chain(m, PD_MISC_USER, first_ns + (backwards ? 99 - i : i) * MS, CODE, USER, CODE,
+                  CODE + 16 + i % 2);
+}
+
+/* Each sample is in the span that has its time, of those that are a part or a multiple of seconds.
+ */
+static void check_spans(const Profile *p, uint64_t first_ns, uint64_t bucket_ns) {
+    uint64_t samples = 0, of_spans[100] = {};
+
+    CHECK_EQ(p->bucket_ns, bucket_ns);
+    CHECK_EQ((p->start_ns + p->real_offset) % bucket_ns, 0);
+    CHECK(p->start_ns <= first_ns && first_ns - p->start_ns < bucket_ns);
+    for (size_t i = 0; i < p->n_labels; i++)
+        CHECK(p->labels[i].values[PROFILE_TIME] < ARRAY_SIZE(of_spans));
+    for (size_t i = 0; i < p->n_cells; i++) {
+        of_spans[p->labels[p->cells[i].label].values[PROFILE_TIME]] += p->cells[i].samples;
+        samples += p->cells[i].samples;
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t *span = &of_spans[(first_ns + i * MS - p->start_ns) / bucket_ns];
+
+        CHECK(*span > 0);
+        *span -= 1;
+    }
+    CHECK_EQ(samples, 100);
+    CHECK_EQ(p->folded, 0);
+    CHECK_EQ(p->folded_labels, 0);
+}
+
+TEST(spans_of_time_become_longer_before_a_label_is_dropped) {
+    /* 16 labels at most, and 8 after folding: 1, 2, 4, 8 and 40 ms are parts of a second. */
+    const ProfileOptions few = {.keys =
+                                    profile_key_bit(PROFILE_EVENT) | profile_key_bit(PROFILE_TIME),
+                                .stacks_max = 64,
+                                .bucket_ns = MS};
+
+    for (unsigned turn = 0; turn < 4; turn++) {
+        _cleanup_(made_done) Made m = {};
+        uint64_t first_ns = turn & 1 ? 1975 * MS + 7 : 5000 * MS;
+
+        put_spans(&m, first_ns, turn & 2);
+        CHECK_OK(make(&m, &few));
+        /* Spans do not begin with the first sample, which makes one more of them than fit. */
+        check_spans(m.profile, first_ns, turn & 1 ? 40 * MS : 8 * MS);
+    }
+}
+
+/* 100 threads are more than the limit of labels, however long a span of time is. */
+TEST(labels_that_are_dropped_are_not_counted_as_rare_stacks) {
+    const ProfileOptions few = {.keys =
+                                    profile_key_bit(PROFILE_TID) | profile_key_bit(PROFILE_TIME),
+                                .stacks_max = 64,
+                                .bucket_ns = MS};
+    _cleanup_(made_done) Made m = {};
+    uint64_t other = 0, samples = 0;
+
+    begin(&m, 0, 0);
+    for (unsigned i = 0; i < 100; i++)
+        put_thread(&m, i, 5000 * MS + i * MS, CODE);
+    CHECK_OK(make(&m, &few));
+    for (size_t i = 0; i < m.profile->n_cells; i++) {
+        const uint32_t *values = m.profile->labels[m.profile->cells[i].label].values;
+
+        samples += m.profile->cells[i].samples;
+        CHECK((values[PROFILE_TID] == PROFILE_NONE) == (values[PROFILE_TIME] == PROFILE_NONE));
+        if (values[PROFILE_TID] == PROFILE_NONE)
+            other += m.profile->cells[i].samples;
+    }
+    CHECK_EQ(samples, 100);
+    CHECK(other > 50);
+    CHECK_EQ(m.profile->folded_labels, other);
+    CHECK_EQ(m.profile->folded, 0);
+    /* Not much longer than all that there is. */
+    CHECK(m.profile->bucket_ns <= 200 * MS);
 }
 
 TEST(a_window_and_events_leave_samples_out) {
