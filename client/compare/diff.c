@@ -308,7 +308,8 @@ static PageInput diff_page_input(const DiffWork *work, const View *view, uint32_
                        .event = event,
                        .by_period = view_by_period(&work->settings->view, true),
                        .title = view->title,
-                       .subtitle = view->subtitle};
+                       .subtitle = view->page_subtitle,
+                       .zone_min = view->zone_min};
 }
 
 static int diff_write_page(PictureSink sink, void *sink_arg, void *arg) {

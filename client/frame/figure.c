@@ -112,6 +112,13 @@ void figure_moment(Buffer *out, uint64_t us) {
     figure_print_moment(out, us, true);
 }
 
+int figure_zone_min(uint64_t us) {
+    time_t seconds = (time_t)(us / SECOND);
+    struct tm tm;
+
+    return localtime_r(&seconds, &tm) ? (int)(tm.tm_gmtoff / 60) : 0;
+}
+
 void figure_moment_short(Buffer *out, uint64_t us) {
     figure_print_moment(out, us, false);
 }

@@ -22,6 +22,8 @@ void figure_span(Buffer *out, uint64_t us);
 void figure_span_tenths(Buffer *out, uint64_t us);
 /* "Sat 2026-11-21 15:00:00 UTC", in the local zone. */
 void figure_moment(Buffer *out, uint64_t us);
+/* How many minutes the local clock is ahead of UTC then. */
+int figure_zone_min(uint64_t us);
 /* The same, to the second, without weekday and zone: "2026-11-21 15:00:00". */
 void figure_moment_short(Buffer *out, uint64_t us);
 /* "5 min ago", "now", "in 5 min". */

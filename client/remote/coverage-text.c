@@ -13,7 +13,7 @@
 /*
  * One sentence about what was recorded of a window: first how much, then each missing span with its
  * reason. What one CPU missed is named, and no time that the others missed too. Times of today have
- * no date.
+ * no date and no zone, except in pages, which others open elsewhere.
  */
 
 enum { GAPS_SHOWN = 8 };
@@ -43,23 +43,50 @@ static void coverage_text_put_moment(Buffer *out, uint64_t us, bool with_day, bo
         text_printf(out, ".%03u", (unsigned)(us % US_PER_SECOND / US_PER_MS));
 }
 
-void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
-    bool with_ms = until_us > since_us && until_us - since_us < SHORT_US;
+static void coverage_text_put_zone(Buffer *out, uint64_t us) {
+    time_t seconds = (time_t)(us / US_PER_SECOND);
+    char text[40];
+    struct tm tm;
 
-    coverage_text_put_moment(out, since_us, !coverage_text_same_day(since_us, figure_now_us()),
-                             with_ms);
-    text_puts(out, " to ");
-    coverage_text_put_moment(out, until_us, !coverage_text_same_day(since_us, until_us), with_ms);
+    if (localtime_r(&seconds, &tm) && strftime(text, sizeof(text), " %Z", &tm) > 0)
+        text_escape_str(out, text);
 }
 
-void coverage_describe_gap(Buffer *out, const PdGap *gap) {
-    coverage_times(out, gap->from_ns / NS_PER_US, gap->to_ns / NS_PER_US);
+static void coverage_text_put_times(Buffer *out, uint64_t since_us, uint64_t until_us,
+                                    bool for_page) {
+    bool with_ms = until_us > since_us && until_us - since_us < SHORT_US;
+
+    coverage_text_put_moment(
+        out, since_us, for_page || !coverage_text_same_day(since_us, figure_now_us()), with_ms);
+    if (for_page && figure_zone_min(since_us) != figure_zone_min(until_us))
+        coverage_text_put_zone(out, since_us);
+    text_puts(out, " to ");
+    coverage_text_put_moment(out, until_us, !coverage_text_same_day(since_us, until_us), with_ms);
+    if (for_page)
+        coverage_text_put_zone(out, until_us);
+}
+
+void coverage_times(Buffer *out, uint64_t since_us, uint64_t until_us) {
+    coverage_text_put_times(out, since_us, until_us, false);
+}
+
+void coverage_times_for_page(Buffer *out, uint64_t since_us, uint64_t until_us) {
+    coverage_text_put_times(out, since_us, until_us, true);
+}
+
+static void coverage_text_put_gap(Buffer *out, const PdGap *gap, bool for_page) {
+    coverage_text_put_times(out, gap->from_ns / NS_PER_US, gap->to_ns / NS_PER_US, for_page);
     if (gap->cpu != PD_ALL_CPUS)
         text_printf(out, " on CPU %" PRIu32, gap->cpu);
     text_printf(out, " (%s)", pd_gap_reason_text(gap->reason));
 }
 
-bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
+void coverage_describe_gap(Buffer *out, const PdGap *gap) {
+    coverage_text_put_gap(out, gap, false);
+}
+
+static bool coverage_text_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n,
+                                   bool for_page) {
     size_t n_counting = 0, skip, shown = 0;
 
     for (size_t i = 0; i < coverage->n_gaps; i++)
@@ -72,11 +99,15 @@ bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
         }
         if (shown++ > 0)
             text_puts(out, ", ");
-        coverage_describe_gap(out, &coverage->gaps[i]);
+        coverage_text_put_gap(out, &coverage->gaps[i], for_page);
     }
     if (n_counting > n)
         text_printf(out, " and %zu times before", n_counting - n);
     return n_counting > 0;
+}
+
+bool coverage_put_gaps(Buffer *out, const PdCoverage *coverage, size_t n) {
+    return coverage_text_put_gaps(out, coverage, n, false);
 }
 
 /* Both figures may print the same if little is missing. */
@@ -95,7 +126,7 @@ static void coverage_text_put_part(Buffer *out, uint64_t recorded_us, uint64_t s
     buffer_append(out, span.data, span.size);
 }
 
-void coverage_describe(Buffer *out, const PdCoverage *coverage) {
+static void coverage_text_describe(Buffer *out, const PdCoverage *coverage, bool for_page) {
     uint64_t span_ns = coverage->to_ns - coverage->from_ns,
              recorded_ns =
                  pd_coverage_recorded_on_any_ns(coverage, coverage->from_ns, coverage->to_ns);
@@ -109,7 +140,15 @@ void coverage_describe(Buffer *out, const PdCoverage *coverage) {
         text_puts(out, ", ");
     }
     text_puts(out, "not recorded ");
-    (void)coverage_put_gaps(out, coverage, GAPS_SHOWN);
+    (void)coverage_text_put_gaps(out, coverage, GAPS_SHOWN, for_page);
+}
+
+void coverage_describe(Buffer *out, const PdCoverage *coverage) {
+    coverage_text_describe(out, coverage, false);
+}
+
+void coverage_describe_for_page(Buffer *out, const PdCoverage *coverage) {
+    coverage_text_describe(out, coverage, true);
 }
 
 static void coverage_text_take_gap(const json_t *json, PdCoverage *coverage) {

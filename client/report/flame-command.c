@@ -56,7 +56,8 @@ static int flame_command_load(Context *c, const FlameSettings *s, char **argumen
                        .event = picture_event(c, view),
                        .by_period = view_by_period(&s->view, !s->folded),
                        .title = view->title,
-                       .subtitle = view->subtitle};
+                       .subtitle = view->page_subtitle,
+                       .zone_min = view->zone_min};
     return status;
 }
 

@@ -70,7 +70,7 @@ static void snapshot_page_put_missing(const View *view, Buffer *out) {
     const Profile *p = view->profile;
 
     if (view->coverage_known)
-        coverage_describe(out, &view->coverage);
+        coverage_describe_for_page(out, &view->coverage);
     else
         text_puts(out, "it is not known whether all of it was recorded");
     text_puts(out, ", ");
@@ -86,7 +86,7 @@ static void snapshot_page_facts(SnapshotPage *page) {
 
     text_puts(snapshot_page_fact(page, "Host"), view->title);
     out = snapshot_page_fact(page, "Window");
-    coverage_times(out, view->since_us, view->until_us);
+    coverage_times_for_page(out, view->since_us, view->until_us);
     text_puts(out, ", ");
     figure_span_tenths(out, view->until_us - view->since_us);
     out = snapshot_page_fact(page, "Samples");
@@ -177,7 +177,8 @@ int snapshot_write_page(Context *c, const ViewSettings *settings, const char *pa
                                       .names = page.view.names,
                                       .event = picture_event(c, &page.view),
                                       .title = page.view.title,
-                                      .subtitle = page.view.subtitle};
+                                      .subtitle = page.view.page_subtitle,
+                                      .zone_min = page.view.zone_min};
     r = picture_write(c, &picture, &options, &page.view, snapshot_page_write, &page);
     return r != STATUS_OK ? r : status;
 }

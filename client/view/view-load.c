@@ -23,6 +23,7 @@ void view_done(View *view) {
     pd_coverage_done(&view->coverage);
     free(view->title);
     free(view->subtitle);
+    free(view->page_subtitle);
     *view = (View){};
 }
 

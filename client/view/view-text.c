@@ -13,7 +13,7 @@
  * and what is missing of them. Sampling gives counts, so these come first.
  */
 
-static void view_text_put_window(Buffer *out, const View *view) {
+static void view_text_put_window(Buffer *out, const View *view, bool for_page) {
     const Profile *p = view->profile;
     uint64_t since_us = view->since_us, until_us = view->until_us, span_us;
 
@@ -23,7 +23,7 @@ static void view_text_put_window(Buffer *out, const View *view) {
     }
     span_us = until_us - since_us;
     if (until_us > 0) {
-        coverage_times(out, since_us, until_us);
+        (for_page ? coverage_times_for_page : coverage_times)(out, since_us, until_us);
         text_puts(out, " (");
         figure_span_tenths(out, span_us);
         text_puts(out, "): ");
@@ -87,10 +87,10 @@ void view_put_folded(const View *view, Buffer *out) {
     }
 }
 
-static void view_text_put_sentence(Buffer *out, const View *view) {
+static void view_text_put_sentence(Buffer *out, const View *view, bool for_page) {
     const Profile *p = view->profile;
 
-    view_text_put_window(out, view);
+    view_text_put_window(out, view, for_page);
     view_text_put_samples(out, p);
     view_text_put_count(out, p->lost, " lost");
     view_text_put_count(out, p->left_out, " left out by filters");
@@ -98,8 +98,9 @@ static void view_text_put_sentence(Buffer *out, const View *view) {
     view_text_put_count(out, p->broken, " records that could not be read");
     if (view->coverage_known) {
         text_puts(out, ", ");
-        coverage_describe(out, &view->coverage);
+        (for_page ? coverage_describe_for_page : coverage_describe)(out, &view->coverage);
     }
+    text_putc(out, '\0');
 }
 
 static void view_text_put_files(Buffer *out, char **files) {
@@ -113,22 +114,27 @@ static void view_text_put_files(Buffer *out, char **files) {
 
 int view_text_make(ViewWork *work, char **files) {
     View *view = work->view;
-    Buffer title = {}, subtitle = {};
+    Buffer title = {}, subtitle = {}, page_subtitle = {};
+    const Profile *p = view->profile;
     int r;
 
-    view_text_put_sentence(&subtitle, view);
-    text_putc(&subtitle, '\0');
+    view_text_put_sentence(&subtitle, view, false);
+    view_text_put_sentence(&page_subtitle, view, true);
     if (!view->title) {
         view_text_put_files(&title, files);
         text_putc(&title, '\0');
     }
-    r = buffer_error(&subtitle) ?: buffer_error(&title);
+    r = buffer_error(&subtitle) ?: buffer_error(&page_subtitle) ?: buffer_error(&title);
     if (r < 0) {
         buffer_done(&title);
         buffer_done(&subtitle);
+        buffer_done(&page_subtitle);
         return r;
     }
     view->subtitle = (char *)subtitle.data;
+    view->page_subtitle = (char *)page_subtitle.data;
+    if (p->real_known)
+        view->zone_min = figure_zone_min((p->first_ns + p->real_offset) / NS_PER_US);
     if (!view->title)
         view->title = (char *)title.data;
     return 0;

@@ -111,11 +111,13 @@ typedef struct ViewRequest {
 /* The texts are not escaped. */
 typedef struct View {
     Profile *profile;
-    FrameNames *names;  /* NULL if ViewRequest.nameless */
-    char *title;        /* the host, or the names of the recordings */
-    char *subtitle;     /* window, samples, lost ones, completeness: one sentence */
-    uint32_t event;     /* the event that has the most samples; PROFILE_NONE: there are none */
-    uint64_t bucket_ns; /* for PROFILE_TIME, as was asked for */
+    FrameNames *names;   /* NULL if ViewRequest.nameless */
+    char *title;         /* the host, or the names of the recordings */
+    char *subtitle;      /* window, samples, lost ones, completeness: one sentence */
+    char *page_subtitle; /* the same, with the day and the zone of each time */
+    int zone_min;        /* how far the clock of the texts is ahead of UTC at the first sample */
+    uint32_t event;      /* the event that has the most samples; PROFILE_NONE: there are none */
+    uint64_t bucket_ns;  /* for PROFILE_TIME, as was asked for */
     uint64_t since_us, until_us; /* the window by the wall clock; 0, 0: it is not known */
     bool is_live;                /* it comes from a running profd */
     bool is_partial;             /* a part of the window is missing; reported on stderr */

@@ -2,6 +2,7 @@
 #include "page/page-heat.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "util/clock.h"
 
@@ -147,8 +148,12 @@ int page_heat_write(PageWriter *w, const PageInput *input, const PageTree *tree)
         return r;
     n = page_heat_collect(input, tree, ranks, cells, &step);
     page_json_u64(w, "bucket_ns", profile->bucket_ns * step);
-    if (profile->real_known)
+    if (profile->real_known) {
         page_json_u64(w, "real_ms", (profile->start_ns + profile->real_offset - lead_ns) / 1000000);
+        page_puts(w, input->zone_min < 0 ? "\"zone_min\":-" : "\"zone_min\":");
+        page_u64(w, (uint64_t)abs(input->zone_min));
+        page_puts(w, ",");
+    }
     page_json_u64(w, "start_ms", (profile->start_ns - MIN(lead_ns, profile->start_ns)) / 1000000);
     page_puts(w, "\"cells\":\"");
     for (size_t i = 0, end; i < n; i = end, n_buckets++) {

@@ -20,6 +20,7 @@ typedef struct PageInput {
     uint32_t event; /* the event that is shown; PROFILE_NONE: all, by counts */
     bool by_period;
     const char *title;    /* the host, or the name of the recording */
+    int zone_min;         /* how far the clock of the texts is ahead of UTC, for the heat map */
     const char *subtitle; /* window, samples, completeness: one sentence; may be NULL */
 } PageInput;
 

@@ -309,6 +309,7 @@ int main(int argc, char **argv) {
     input.profile = after.profile;
     input.names = after.names;
     input.subtitle = subtitle;
+    input.zone_min = 330;
     old = input;
     if (strcmp(page, "difference") == 0) {
         before = maker_of(n, seconds, rate, keys, false).made;

@@ -362,6 +362,24 @@ def a_stack_can_be_copied():
 
 
 @test
+def the_axis_has_the_clock_of_the_page_in_any_zone():
+    b, data = browser(), Data(page("heat", "2000", "120"))
+    heat = data.json["heat"]
+    first = time.strftime("%H:%M:%S", time.gmtime(heat["real_ms"] / 1000 + heat["zone_min"] * 60))
+    try:
+        for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+            b.devtools("Emulation.setTimezoneOverride", timezoneId=zone)
+            b.open(page("heat", "2000", "120"))
+            equal(b.run("return Intl.DateTimeFormat().resolvedOptions().timeZone"), zone, "the reader's zone")
+            x, y, _, height = b.box("#heat .scroller canvas")
+            b.move(x + 62, y + height - 26)  # the lowest row of the first column
+            check(first in b.text("#tip"), f"in {zone} the page says {b.text('#tip')}, not {first}")
+            no_error(b)
+    finally:
+        b.devtools("Emulation.setTimezoneOverride", timezoneId="")
+
+
+@test
 def a_range_of_the_heat_map_is_shown():
     b, data = browser(), Data(page("heat", "2000", "120"))
     b.open(page("heat", "2000", "120"))

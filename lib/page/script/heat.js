@@ -32,7 +32,7 @@ function decodeHeat(data) {
         starts, sums, nodes: Int32Array.from(nodes), counts: Float64Array.from(counts),
         n: heat.n_buckets, bucketMs: heat.bucket_ns / 1e6,
         rows: Math.max(1, Math.round(1e9 / heat.bucket_ns)),
-        realMs: heat.real_ms, startMs: heat.start_ms,
+        realMs: heat.real_ms, zoneMs: (heat.zone_min || 0) * 60000, startMs: heat.start_ms,
     };
 }
 
@@ -277,7 +277,7 @@ class HeatMap {
         const ms = bucket * this.heat.bucketMs;
 
         if (this.heat.realMs !== undefined)
-            return formatClock(this.heat.realMs + ms, withFraction);
+            return formatClock(this.heat.realMs + this.heat.zoneMs + ms, withFraction);
         return withFraction ? (ms / 1000).toFixed(3) + " s" : Math.round(ms / 1000) + " s";
     }
 

@@ -72,10 +72,10 @@ function formatShort(n, unit) {
 
 const pad = (n, width) => String(n).padStart(width, "0");
 
-// Seconds since the start, or the time of day where it is known.
+// The time of day. `ms` is of the clock of the page's texts, which need not be that of the reader.
 function formatClock(ms, withFraction) {
     const date = new Date(ms);
-    const text = `${pad(date.getHours(), 2)}:${pad(date.getMinutes(), 2)}:${pad(date.getSeconds(), 2)}`;
+    const text = `${pad(date.getUTCHours(), 2)}:${pad(date.getUTCMinutes(), 2)}:${pad(date.getUTCSeconds(), 2)}`;
 
-    return withFraction ? `${text}.${pad(date.getMilliseconds(), 3)}` : text;
+    return withFraction ? `${text}.${pad(date.getUTCMilliseconds(), 3)}` : text;
 }

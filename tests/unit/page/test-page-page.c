@@ -305,12 +305,14 @@ TEST(a_column_of_a_heat_map_is_a_second_of_the_clock) {
         made.profile->start_ns = rows[i].start_ns;
         made.profile->real_offset = rows[i].real_offset;
         made.profile->real_known = rows[i].real_known;
+        input.zone_min = -150;
         made.profile->labels[0].values[PROFILE_TIME] = rows[i].distance;
         CHECK_OK(page_heat_map(&input, to_buffer, &out));
         buffer_append(&out, "", 1);
         CHECK(strstr((const char *)out.data, rows[i].n));
         CHECK(strstr((const char *)out.data, rows[i].real));
         CHECK(strstr((const char *)out.data, rows[i].bucket));
+        CHECK_EQ(strstr((const char *)out.data, "\"zone_min\":-150,") != NULL, rows[i].real_known);
     }
 }
 
