@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import signal
+import stat
 import struct
 import sys
 import time
@@ -18,7 +19,8 @@ from tap import check, skip  # noqa: E402
 PAGE = 4096
 HEADER, ENTRY = 64, 56  # of 64-bit ELF files
 PT_NOTE = 4
-MS_PRIVATE_REC, CLONE_NEWNS, MNT_DETACH = 1 << 18 | 1 << 14, 0x20000, 2
+MS_PRIVATE_REC, CLONE_NEWNS, CLONE_NEWUSER, MNT_DETACH = 1 << 18 | 1 << 14, 0x20000, 0x10000000, 2
+PR_SET_DUMPABLE, FUSE_DEVICE = 4, (10, 229)
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -126,11 +128,46 @@ class FuseServer:
 
 class HungMount:
     """`count` files on FUSE that a process has mapped, which is on a CPU now and then; hang() lets their server answer no more. With
-    `detached` the mount is in no table of mounts any more."""
+    `detached` the mount is in no table of mounts any more. With `overlays_of`, a uid, that user makes the mount in a
+    user namespace, and each file is mapped through an overlay of its own, which is a device of its own."""
 
-    def __init__(self, folder, count, detached=False, private=False):
+    def __init__(self, folder, count, detached=False, private=False, overlays_of=None):
         self.folder, self.count, self.is_detached, self.is_private = folder, count, detached, private
+        self.user = overlays_of
         self.server = self.mapper = 0
+
+    def path_of(self, i):
+        return os.path.join(self.folder, "overlay", str(i), str(i)) if self.user else os.path.join(self.folder, str(i))
+
+    def mount_below_overlays(self):
+        node = self.folder + ".fuse"
+        os.mknod(node, stat.S_IFCHR, os.makedev(*FUSE_DEVICE))
+        os.chmod(node, 0o666)
+        os.setgroups([])
+        os.setresgid(self.user, self.user, self.user)
+        os.setresuid(self.user, self.user, self.user)
+        LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+        if LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
+            return -1
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {self.user} 1"), ("gid_map", f"0 {self.user} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="utf-8") as f:
+                f.write(text)
+        if LIBC.mount(b"profd-test", self.folder.encode(), b"tmpfs", 0, None) != 0:
+            return -1
+        for name in ("fuse", "empty", "overlay"):
+            os.mkdir(os.path.join(self.folder, name))
+        device = os.open(node, os.O_RDWR)
+        options = f"fd={device},rootmode=40000,user_id=0,group_id=0"
+        return device if LIBC.mount(b"profd-test", os.path.join(self.folder, "fuse").encode(), b"fuse", 6,
+                                    options.encode()) == 0 else -1
+
+    def mount_overlays(self):
+        options = f"lowerdir={self.folder}/fuse:{self.folder}/empty".encode()
+        for i in range(self.count):
+            folder = os.path.dirname(self.path_of(i))
+            os.mkdir(folder)
+            if LIBC.mount(b"profd-test", folder.encode(), b"overlay", 0, options) != 0:
+                raise OSError(ctypes.get_errno(), "overlayfs")
 
     def mount(self):
         if self.is_private and (LIBC.unshare(CLONE_NEWNS) != 0 or
@@ -143,7 +180,7 @@ class HungMount:
         return device
 
     def serve(self, ready, hanging):
-        device = self.mount()
+        device = self.mount_below_overlays() if self.user else self.mount()
         if device < 0:
             os.write(ready, b"x")
             os._exit(1)
@@ -156,7 +193,9 @@ class HungMount:
         mapper = os.fork()
         if mapper == 0:
             os.close(device)
-            kept = [map_as_code(os.path.join(self.folder, str(i))) for i in range(self.count)]
+            if self.user:
+                self.mount_overlays()
+            kept = [map_as_code(self.path_of(i)) for i in range(self.count)]
             if self.is_detached:
                 LIBC.umount2(self.folder.encode(), MNT_DETACH)
             os.write(ready, struct.pack("=i", os.getpid() if kept else 0))

@@ -30,6 +30,8 @@ NOTES_BYTES, MANY_NOTES_BYTES, FILES = 64 * MIB, 1024 * MIB, 12
 NOTES_S, CPU_SHARE = 10, 0.15
 STOP_LIMIT_S = 15
 FILES_ON_FUSE = 30
+# More than there are helpers of a kind (HELPERS_MAX in keeper/rights/helper.h). A helper is given up after 5 s.
+OVERLAYS, NEXT_HELPER_S, ALL_HELPERS_S = 20, 15, 180
 UNREAD = re.compile(r"/\d+" + re.escape(recording.MARK) + "$")
 
 
@@ -162,6 +164,18 @@ def killing_profd_elf_costs_no_sample_and_no_build_id():
         equal(lost, [], "segments that lost samples")
 
 
+def wait_for_no_more_to_hang(daemon):
+    """How many helpers that were killed wait for a file, once no other joins them."""
+    count, since, begin = 0, time.monotonic(), time.monotonic()
+    while time.monotonic() - since < NEXT_HELPER_S:
+        check(time.monotonic() - begin < ALL_HELPERS_S, f"{count} helpers wait and there is no end")
+        time.sleep(0.5)
+        now = sum(state_of(pid) == "D" for pid in children(daemon.process.pid))
+        if now > count:
+            count, since = now, time.monotonic()
+    return count
+
+
 class Hanging:
     """One profd beside mounts that stopped answering; each kind of mount is made when it is first asked for."""
 
@@ -236,6 +250,30 @@ def a_recorder_that_is_killed_beside_mounts_that_hang_comes_back():
         again.wait_for_segments(len(again.segments()) + 1)
         stop_soon(again)
     hanging.end()
+
+
+@test
+def overlays_over_a_fuse_mount_that_hangs_leave_openers_for_the_files_of_others():
+    """Each overlay is another device and does not show that FUSE is below it."""
+    need_root()
+    with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
+        os.chmod(folder, 0o755)
+        mount, program = os.path.join(folder, "mount"), os.path.join(folder, "program")
+        os.mkdir(mount)
+        os.chmod(mount, 0o777)
+        shutil.copy(LOAD, program)
+        with HungMount(mount, OVERLAYS, overlays_of=NOBODY) as hung:
+            hung.hang()
+            waiting = wait_for_no_more_to_hang(daemon)
+            print(f"# {waiting} helpers wait")
+            check(waiting > 0, "no helper waits, so nothing was tested")
+            process = subprocess.Popen([program])
+            try:
+                daemon.wait_for_segments(len(daemon.segments()) + 5)
+            finally:
+                end(process)
+            equal(len(build_id_of(daemon.segments(), program)), 1, "build ids of a program on a disk")
+        stop_soon(daemon)
 
 
 @test

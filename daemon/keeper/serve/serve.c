@@ -66,7 +66,10 @@ enum { HELPER_KILLED_FIRST = 200 };
 /* A silent helper may hang for ever, and then must not keep the log open. */
 static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
-    ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
+    ServeContext context = {.host = keeper->host,
+                            .life = -1,
+                            .listen = -1,
+                            .helpers = {.living = keeper->helpers.living}};
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
@@ -89,7 +92,7 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
                            Answer *answer) {
     KeeperLane lane = (KeeperLane)request->slot;
     ServeContext *context = link->context;
-    int pair[2];
+    int pair[2], r;
     pid_t pid;
 
     /* The recorder asks for a new helper because the last one failed it. */
@@ -99,6 +102,9 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
         return -EBUSY;
     if (lane == KEEPER_LANE_ELF && !serve_has_elf(context))
         return -ENOENT;
+    r = helpers_share(&context->helpers);
+    if (r < 0)
+        return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     pid = fork();
@@ -175,23 +181,23 @@ static int serve_open_file(ServeLink *link _unused_, const KeeperRequest *reques
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_mapped(ServeLink *link _unused_, const KeeperRequest *request,
-                             int fd _unused_, Answer *answer) {
-    int found = -1, r = opener_mapped(request, &answer->reply.id, &found);
+static int serve_open_mapped(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                             Answer *answer) {
+    int found = -1, r = opener_mapped(&link->context->helpers, request, &answer->reply.id, &found);
 
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+static int serve_open_image(ServeLink *link, const KeeperRequest *request, int fd _unused_,
                             Answer *answer) {
-    int found = -1, r = opener_image(request, &answer->reply.id, &found);
+    int found = -1, r = opener_image(&link->context->helpers, request, &answer->reply.id, &found);
 
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_code_map(ServeLink *link _unused_, const KeeperRequest *request,
-                               int fd _unused_, Answer *answer) {
-    int found = -1, r = opener_code_map(request, &found);
+static int serve_open_code_map(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+                               Answer *answer) {
+    int found = -1, r = opener_code_map(&link->context->helpers, request, &found);
 
     return serve_answer_fd(answer, r, found);
 }
