@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
 #include "perfdata/host/host.h"
+#include "recorder/code-lock.h"
 #include "recorder/daemon-private.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -271,6 +273,17 @@ static int daemon_start(Daemon *daemon) {
     return r == 0 ? daemon_start_listen_to_clients(daemon) : r;
 }
 
+/* At the end, since the control socket loads libraries for the names of groups. */
+static void daemon_start_lock_code(void) {
+    uint64_t bytes;
+    int r = code_lock(&bytes);
+
+    if (r < 0)
+        log_debug("Failed to keep the code in memory, ignoring: %s", strerror(-r));
+    else
+        log_debug("Keeping %" PRIu64 " KiB of code in memory", bytes >> 10);
+}
+
 int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
     _cleanup_(daemon_freep) Daemon *daemon = calloc(1, sizeof(*daemon));
     int r;
@@ -289,6 +302,7 @@ int daemon_new(const DaemonOptions *options, Config *config, Daemon **ret) {
         r = daemon_start(daemon);
     if (r < 0)
         return r;
+    daemon_start_lock_code();
     *ret = TAKE_PTR(daemon);
     return 0;
 }

@@ -247,6 +247,27 @@ def a_service_manager_is_notified_of_start_and_end_but_not_of_a_replaced_recorde
             check("STOPPING=1" in heard(notified), "the end was not told")
 
 
+def code_mappings(pid):
+    """Of each file, the flags of the mapping with its code."""
+    name, flags = "", {}
+    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if mapping := re.match(r"[0-9a-f]+-[0-9a-f]+ (....) (?:\S+ ){3} *(.*)", line):
+                name = mapping[2] if mapping[1] == "r-xp" and mapping[2].startswith("/") else ""
+            elif name and line.startswith("VmFlags:"):
+                flags[name] = line.split()[1:]
+    return flags
+
+
+@test
+def a_host_that_lacks_memory_cannot_take_the_code_of_the_recorder():
+    need_root()
+    with scratch() as folder, Daemon(folder) as daemon:
+        code = code_mappings(daemon.recorder())
+        check(PROFD in code and any("/libc" in name for name in code), f"code of {sorted(code)}")
+        equal([name for name, flags in code.items() if "lo" not in flags], [], "files whose code is not locked")
+
+
 @test
 def a_service_manager_that_does_not_read_holds_up_nothing():
     need_root()
