@@ -290,7 +290,8 @@ def window_with_user_memory_is_refused_alone():
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith(("window", "error"))]
     kinds = [line[0] for line in lines]
     equal(len(lines), 14, done.stdout)
-    refused = [" ".join(line[2:]) for line in lines if line[0] == "error"]
+    # While events are opened anew, a window may have nothing at all.
+    refused = [" ".join(line[2:]) for line in lines if line[0] == "error" and line[2:] != ["No", "data", "available"]]
     equal(set(refused), {"Permission denied"}, "windows that were refused")
     check(kinds[0] == kinds[-1] == "window" and kinds.index("error") >= 2 and 4 <= len(refused) <= 10, f"windows are {kinds}")
     for done in denied, closed:

@@ -28,6 +28,7 @@ FAST_HZ = 4999
 STOPPED_S = 3
 DISK_BYTES = 2 << 20
 MEMORY_MAX = 128 << 20
+SOME_BYTES = 50_000
 # Kept symbols would take and free space and inodes meanwhile.
 LIMITS = "[Profd]\nFlushIntervalSec=1s\nMaxUse=1G\nKeepFree=0\nBinariesMaxUse=0\n"
 SETTINGS = {"Frequency": 999, "Compress": "none", "RotateIntervalSec": "1s"}
@@ -144,6 +145,10 @@ def a_session_without_space_for_its_folder_begins_when_there_is_space():
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 
+def stored_bytes(v, name):
+    return next(s["storedBytes"] for s in v.members("ListSessions", "session") if s["name"] == name)
+
+
 @test
 def stopping_on_a_full_disk_says_that_the_last_segment_cannot_be_read_yet():
     need_root()
@@ -152,6 +157,8 @@ def stopping_on_a_full_disk_says_that_the_last_segment_cannot_be_read_yet():
             with Varlink(daemon.control()) as v:
                 v.one("Start", session="web", settings={"Event": "cpu-clock", "Frequency": "999", "Compress": "none"})
                 wait_until(lambda: daemon.open_segments("web"), 20, "an open segment")
+                head = stored_bytes(v, "web")
+                wait_until(lambda: stored_bytes(v, "web") > head + SOME_BYTES, 20, "samples in it")
                 filler = fill_bytes(store)
                 daemon.wait_for_log("Failed to write session 'web'")
             stopped = profctl(daemon, "stop", "web")
