@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "send/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -131,7 +132,8 @@ static bool s3_call_repeat(S3Call *call, const S3Result *result) {
 
 static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
     S3Call *call = userdata;
-    S3Result result = {.retry_after_ns = answer->retry_after_ns, .answer = answer};
+    S3Result result = {
+        .status = answer->status, .retry_after_ns = answer->retry_after_ns, .answer = answer};
 
     call->sent = NULL;
     result.verdict = s3_problem_judge(answer, result.sentence);
@@ -139,8 +141,7 @@ static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
         call->target->requests++;
         call->target->sent_bytes += answer->sent_bytes;
     } else if (result.verdict != S3_REFUSED)
-        call->target->on_problem(call->target->userdata, result.sentence,
-                                 answer->error != 0 ? S3_NO_ANSWER : answer->status);
+        call->target->on_problem(call->target->userdata, result.sentence, result.status);
     if (!s3_call_repeat(call, &result))
         s3_call_end(call, &result);
 }
@@ -148,7 +149,7 @@ static void s3_call_on_answer(void *userdata, const TransportAnswer *answer) {
 /* It was not even sent: for lack of a secret, most of all. */
 static void s3_call_fail(S3Call *call, int error) {
     TransportAnswer answer = {.error = error};
-    S3Result result = {.verdict = S3_WAIT, .answer = &answer};
+    S3Result result = {.verdict = S3_WAIT, .status = SEND_STATUS_LOCAL, .answer = &answer};
 
     if (error == -EINVAL)
         (void)snprintf(result.sentence, sizeof(result.sentence),
@@ -156,7 +157,7 @@ static void s3_call_fail(S3Call *call, int error) {
     else
         (void)snprintf(result.sentence, sizeof(result.sentence),
                        "The secret of the destination cannot be read: %s.", strerror(-error));
-    call->target->on_problem(call->target->userdata, result.sentence, 0);
+    call->target->on_problem(call->target->userdata, result.sentence, result.status);
     s3_call_end(call, &result);
 }
 

@@ -6,10 +6,7 @@
 #include "s3/s3-problem.h"
 #include "util/bytes.h"
 
-enum {
-    S3_HASH_MAX = 65, /* SHA-256 as hexadecimal digits */
-    S3_NO_ANSWER = -1,
-};
+enum { S3_HASH_MAX = 65 }; /* SHA-256 as hexadecimal digits */
 
 /* A bucket and who is asked for it; one for each destination. */
 typedef struct S3Target {
@@ -20,7 +17,7 @@ typedef struct S3Target {
     uint64_t requests, sent_bytes; /* that the store accepted, and their bodies */
     uint64_t retries;
     /* Each answer other than success and S3_REFUSED, also of an attempt that is repeated; `status`
-     * is S3_NO_ANSWER without one, and 0 where the store was not asked. */
+     * as in S3Result. */
     void (*on_problem)(void *userdata, const char *sentence, long status);
     void *userdata;
 } S3Target;
@@ -40,6 +37,7 @@ typedef struct S3Request {
 
 typedef struct S3Result {
     S3Verdict verdict;
+    long status; /* of HTTP; 0: no answer; SEND_STATUS_LOCAL: the store was not asked */
     char sentence[S3_SENTENCE_MAX];
     uint64_t retry_after_ns;       /* 0: the store did not say */
     const TransportAnswer *answer; /* the last one */

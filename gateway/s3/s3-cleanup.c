@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "send/retry.h"
 #include "util/text.h"
 
 /*
@@ -75,7 +76,7 @@ static int s3_cleanup_step(S3Cleanup *cleanup) {
 }
 
 static void s3_cleanup_go_on(S3Cleanup *cleanup) {
-    S3UploadResult result = {.verdict = S3_AGAIN};
+    S3UploadResult result = {.verdict = S3_AGAIN, .status = SEND_STATUS_LOCAL};
     int r = s3_cleanup_step(cleanup);
 
     if (r == 0)
@@ -160,7 +161,7 @@ bool s3_cleanup_is_over(const S3UploadResult *result, unsigned *failed) {
 
     if (result->verdict == S3_DONE)
         return true;
-    if (may_come && result->status == 0)
+    if (result->status <= 0)
         return false;
     return ++*failed >= (may_come ? OVERLOADED_MAX : REFUSED_MAX);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "s3/s3-step.h"
+#include "send/retry.h"
 #include "util/clock.h"
 
 /* A destination from its configuration and its state, and what others may know of it. */
@@ -70,7 +71,7 @@ static void s3_destination_set_aside(S3Run *run, const char *path) {
                        ? "snapshots that profd still has are uploaded again"
                        : "windows before this start are not uploaded",
                    run->config->name);
-    s3_run_keep_error(run, sentence, 0);
+    s3_run_keep_error(run, sentence, SEND_STATUS_LOST);
     log_struct(LOG_LEVEL_WARNING, 0,
                LOG_FIELDS({"PROFD_EVENT", "gateway-state-damaged"}, s3_run_field(run)),
                "Destination '%s' starts afresh: %s", run->config->name, sentence);
@@ -207,7 +208,7 @@ void s3_destination_status(const S3Destination *destination, DestinationStatus *
                                .is_waiting = wait_ns > 0,
                                .retry_ns = clock_ns(CLOCK_REALTIME) + wait_ns,
                                .last_http_status = run->last_status,
-                               .error_status = run->last_status,
+                               .error_status = run->error_status,
                                .last_error_ns = run->last_error_ns};
     memcpy(ret->last_error, run->last_error, sizeof(ret->last_error));
     s3_destination_backlog(run, ret);

@@ -61,8 +61,9 @@ void s3_run_save(S3Run *self) {
 void s3_run_keep_error(S3Run *self, const char *sentence, long status) {
     (void)snprintf(self->last_error, sizeof(self->last_error), "%s", sentence);
     self->last_error_ns = clock_ns(CLOCK_REALTIME);
-    if (status != 0)
-        self->last_status = status == S3_NO_ANSWER ? 0 : status;
+    self->error_status = status;
+    if (status >= 0)
+        self->last_status = status;
 }
 
 void s3_run_note(void *userdata, const char *sentence, long status) {
@@ -113,8 +114,8 @@ void s3_run_fail(S3Run *self, const S3UploadResult *result) {
 }
 
 /* Something on this host, which nobody else waits for. */
-void s3_run_fail_with(S3Run *self, const char *sentence) {
-    s3_run_note(self, sentence, 0);
+void s3_run_fail_with(S3Run *self, const char *sentence, long status) {
+    s3_run_note(self, sentence, status);
     s3_run_back_off(self, SEND_AGAIN, 0, S3_LOCAL_DELAY_NS);
 }
 
@@ -203,19 +204,19 @@ void s3_run_skip(S3Run *self) {
 
 void s3_run_lack(S3Run *self) {
     S3Item *item = &self->item;
-    const char *problem = self->profd.problem;
+    const S3Profd *profd = &self->profd;
 
-    if (item->error == -EFBIG || (item->error == -EACCES && item->is_snapshot)) {
-        s3_run_refuse(self, problem, 0);
-    } else if (item->error == -ENODATA || item->error == -EACCES) {
-        if (!item->is_snapshot)
-            self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
-        s3_run_note_loss(self, problem, 0);
-        s3_run_finish(self);
-    } else {
+    if (profd->problem_status != SEND_STATUS_LOST) {
         if (item->error != -ENOTCONN)
             s3_run_skip(self);
         s3_item_done(item);
-        s3_run_fail_with(self, problem);
+        s3_run_fail_with(self, profd->problem, profd->problem_status);
+    } else if (item->error == -EFBIG || (item->error == -EACCES && item->is_snapshot)) {
+        s3_run_refuse(self, profd->problem, SEND_STATUS_LOST);
+    } else {
+        if (!item->is_snapshot)
+            self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
+        s3_run_note_loss(self, profd->problem, SEND_STATUS_LOST);
+        s3_run_finish(self);
     }
 }

@@ -43,8 +43,9 @@ typedef struct S3Run {
     uint64_t newest_ns; /* the end of the newest window that needs no upload any more */
     char last_error[S3_SENTENCE_MAX];
     uint64_t last_error_ns;
-    long last_status;
-    bool is_late; /* something was noted since the last object */
+    long error_status; /* of last_error, see DestinationStatus */
+    long last_status;  /* of HTTP; 0: no answer */
+    bool is_late;      /* something was noted since the last object */
     LogRate error_rate, back_rate, lost_rate, state_rate;
 } S3Run;
 
@@ -57,12 +58,12 @@ void s3_run_on_saved(void *userdata, int error);
 void s3_run_wake(S3Run *self, uint64_t delay_ns);
 /* All log entries of the destination have this field. */
 LogField s3_run_field(const S3Run *self);
-/* The last error, for the status; `status` as in S3Target. */
+/* The last error, for the status; `status` as in DestinationStatus. */
 void s3_run_keep_error(S3Run *self, const char *sentence, long status);
 /* The same, and logs that the destination waits. */
 void s3_run_note(void *userdata, const char *sentence, long status);
 void s3_run_fail(S3Run *self, const S3UploadResult *result);
-void s3_run_fail_with(S3Run *self, const char *sentence);
+void s3_run_fail_with(S3Run *self, const char *sentence, long status);
 /* The item under way was uploaded; is never accepted; was not given by profd. */
 void s3_run_succeed(S3Run *self);
 void s3_run_refuse(S3Run *self, const char *sentence, long status);

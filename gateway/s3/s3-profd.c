@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/connection.h"
+#include "send/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -19,9 +20,33 @@
 #define S3_STEP_NS     (NS_PER_SECOND / 2)
 #define S3_PATIENCE_NS (120 * NS_PER_SECOND) /* a window of hours takes profd a while */
 
-static int s3_profd_fail(S3Profd *profd, int error, const char *sentence) {
+static int s3_profd_fail_as(S3Profd *profd, long status, int error, const char *sentence) {
     (void)snprintf(profd->problem, sizeof(profd->problem), "%s", sentence);
+    profd->problem_status = status;
     return error;
+}
+
+static int s3_profd_fail(S3Profd *profd, int error, const char *sentence) {
+    return s3_profd_fail_as(profd, SEND_STATUS_SOURCE, error, sentence);
+}
+
+/* profd gives a recording, and the folder does not take it. */
+static int s3_profd_fail_to_keep(S3Profd *profd, int error) {
+    char sentence[S3_SENTENCE_MAX];
+
+    if (error == -EFBIG)
+        return s3_profd_fail_as(profd, SEND_STATUS_LOST, error,
+                                "A recording is larger than a store takes.");
+    if (error == -ENOSPC)
+        (void)snprintf(sentence, sizeof(sentence),
+                       "The folder '%.128s' has no space for a recording, of which it needs twice "
+                       "the size.",
+                       profd->folder);
+    else
+        (void)snprintf(sentence, sizeof(sentence),
+                       "A recording cannot be kept in '%.128s' until it is uploaded: %s.",
+                       profd->folder, strerror(-error));
+    return s3_profd_fail_as(profd, SEND_STATUS_LOCAL, error, sentence);
 }
 
 static int s3_profd_open(S3Profd *profd, Connection **ret) {
@@ -39,19 +64,22 @@ static int s3_profd_open(S3Profd *profd, Connection **ret) {
 
 static const struct {
     const char *name;
+    long status;
     int error;
     const char *sentence;
 } s3_profd_errors[] = {
-    {"WindowUnavailable", -ENODATA,
+    {"WindowUnavailable", SEND_STATUS_LOST, -ENODATA,
      "profd has nothing of a window of time: it was not recorded, "
      "or is deleted."},
-    {"NoSuchSession", -ENOTCONN, "profd has no session of the name of Session=."},
-    {"NoSuchSnapshot", -ENODATA, "A snapshot was removed before it was uploaded."},
-    {"Busy", -ENOTCONN, "profd has too much to do."},
-    {"DiskBudget", -EDQUOT,
+    {"NoSuchSession", SEND_STATUS_SOURCE, -ENOTCONN,
+     "profd has no session of the name of Session=."},
+    {"NoSuchSnapshot", SEND_STATUS_LOST, -ENODATA,
+     "A snapshot was removed before it was uploaded."},
+    {"Busy", SEND_STATUS_SOURCE, -ENOTCONN, "profd has too much to do."},
+    {"DiskBudget", SEND_STATUS_SOURCE, -EDQUOT,
      "The snapshots of profd take all the space that they may: remove "
      "some, or raise SnapshotMaxUse= in profd.conf."},
-    {"DiskFull", -ENOTCONN, "The disk of profd is full."},
+    {"DiskFull", SEND_STATUS_SOURCE, -ENOTCONN, "The disk of profd is full."},
 };
 
 static int s3_profd_refused(S3Profd *profd, const char *error) {
@@ -61,7 +89,8 @@ static int s3_profd_refused(S3Profd *profd, const char *error) {
         return s3_profd_fail(profd, -EACCES, "profd refuses its recordings to the gateway.");
     for (size_t i = 0; i < ARRAY_SIZE(s3_profd_errors); i++)
         if (strncmp(error, S3_INTERFACE, n) == 0 && strcmp(error + n, s3_profd_errors[i].name) == 0)
-            return s3_profd_fail(profd, s3_profd_errors[i].error, s3_profd_errors[i].sentence);
+            return s3_profd_fail_as(profd, s3_profd_errors[i].status, s3_profd_errors[i].error,
+                                    s3_profd_errors[i].sentence);
     return s3_profd_fail(profd, -EIO, "profd fails to make a recording: its journal says why.");
 }
 
@@ -98,6 +127,7 @@ static uint64_t s3_profd_number(const json_t *object, const char *name) {
 typedef struct S3ProfdStream {
     S3Profd *profd;
     Connection *connection;
+    bool has_failed;
 } S3ProfdStream;
 
 static ssize_t s3_profd_read(void *userdata, void *to, size_t n) {
@@ -112,6 +142,7 @@ static ssize_t s3_profd_read(void *userdata, void *to, size_t n) {
     while (got == -ETIMEDOUT && clock_monotonic_ns() < end_ns);
     if (got > 0)
         return got;
+    stream->has_failed = true;
     return s3_profd_fail(stream->profd, got == -ECANCELED ? -ECANCELED : -ENOTCONN,
                          "profd ended before it sent all of a recording.");
 }
@@ -134,9 +165,9 @@ static int s3_profd_explain_denial(S3Profd *profd) {
             "group profd-read.");
     if (r < 0)
         return r;
-    return s3_profd_fail(profd, -EACCES,
-                         "A recording stays with profd: it holds stacks of user memory, which are "
-                         "for administrators only.");
+    return s3_profd_fail_as(profd, SEND_STATUS_LOST, -EACCES,
+                            "A recording stays with profd: it holds stacks of user memory, which "
+                            "are for administrators only.");
 }
 
 int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Object *ret) {
@@ -156,13 +187,7 @@ int s3_profd_snapshot(S3Profd *profd, const char *name, const char *file, S3Obje
     stream.connection = connection;
     r = s3_object_read(profd->folder, s3_profd_number(reply.parameters, "bytes"), s3_profd_read,
                        &stream, ret);
-    if (r == -EFBIG)
-        return s3_profd_fail(profd, r, "A recording is larger than a store takes.");
-    if (r == -ENOSPC)
-        return s3_profd_fail(profd, r, "The folder of positions has no space for a recording.");
-    if (r < 0 && !profd->problem[0])
-        return s3_profd_fail(profd, r, "A recording cannot be kept until it is uploaded.");
-    return r;
+    return r < 0 && !stream.has_failed ? s3_profd_fail_to_keep(profd, r) : r;
 }
 
 /* How much of the window gaps of all CPUs take, and where a boot cuts it. */
@@ -213,7 +238,9 @@ int s3_profd_window(S3Profd *profd, uint64_t since_ns, uint64_t until_ns, S3Wind
     if (r == 0)
         *ret = window;
     /* profd was restarted: the same window is there again. */
-    return r == -ENODATA ? -ENOTCONN : r;
+    return r == -ENODATA
+               ? s3_profd_fail(profd, -ENOTCONN, "profd dropped a recording before it sent it.")
+               : r;
 }
 
 /* "data" or "data.N": the file becomes part of a key. */
@@ -277,6 +304,9 @@ int s3_profd_list(S3Profd *profd, int (*each)(void *userdata, const S3Snapshot *
         if (r < 0)
             return s3_profd_fail(profd, r, "profd lists a snapshot that is none.");
         r = each(userdata, &snapshot);
+        if (r < 0)
+            return s3_profd_fail_as(profd, SEND_STATUS_LOCAL, r,
+                                    "There is no memory for the list of snapshots.");
     }
     return r == -EACCES ? s3_profd_explain_denial(profd) : r;
 }

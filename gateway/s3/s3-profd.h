@@ -24,6 +24,7 @@ typedef struct S3Profd {
     const char *folder;      /* for objects that do not stay in memory */
     const atomic_bool *stop; /* -ECANCELED soon after it is set */
     char problem[S3_SENTENCE_MAX];
+    long problem_status; /* SEND_STATUS_SOURCE, _LOCAL or _LOST */
 } S3Profd;
 
 typedef struct S3Window {

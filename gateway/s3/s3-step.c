@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "send/retry.h"
 #include "util/clock.h"
 
 /*
@@ -57,6 +58,7 @@ static void s3_run_on_begin(void *userdata, const char *upload_id) {
 /* The state on the disk names the object: a gateway that is killed knows what to look for. */
 static void s3_run_on_noted(void *userdata, int error) {
     S3Run *self = userdata;
+    char sentence[S3_SENTENCE_MAX];
     int r = error;
 
     self->is_noting = false;
@@ -72,8 +74,13 @@ static void s3_run_on_noted(void *userdata, int error) {
     if (r == 0)
         return;
     s3_item_done(&self->item);
-    s3_run_fail_with(self, error < 0 ? "The state of the destination cannot be written."
-                                     : "An upload cannot begin for lack of memory.");
+    if (error < 0)
+        (void)snprintf(sentence, sizeof(sentence),
+                       "The state of the destination in '%.128s' cannot be written: %s.",
+                       self->profd.folder, strerror(-error));
+    else
+        (void)snprintf(sentence, sizeof(sentence), "An upload cannot begin: %s.", strerror(-r));
+    s3_run_fail_with(self, sentence, SEND_STATUS_LOCAL);
 }
 
 static void s3_run_on_fetched(void *userdata) {
@@ -108,7 +115,8 @@ static int s3_run_fetch(S3Run *self) {
                          self->profd.session);
 
     if (r < 0) {
-        s3_run_refuse(self, "The key of an object would be too long.", 0);
+        s3_run_refuse(self, "The key of an object would be too long: shorten KeyTemplate=.",
+                      SEND_STATUS_LOST);
         return 0;
     }
     return s3_run_start_task(self, s3_run_run_fetch, s3_run_on_fetched);
@@ -153,7 +161,7 @@ static void s3_run_on_listed(void *userdata) {
     self->task = NULL;
     self->next_list_ns = clock_monotonic_ns() + self->gateway->interval_ns;
     if (self->list_error < 0) {
-        s3_run_fail_with(self, self->profd.problem);
+        s3_run_fail_with(self, self->profd.problem, self->profd.problem_status);
         return;
     }
     s3_pending_done(&self->pending);
@@ -229,7 +237,7 @@ int s3_run_step(void *userdata) {
         r = s3_run_next_window(self, clock_ns(CLOCK_REALTIME));
     if (r < 0) {
         s3_item_done(&self->item);
-        s3_run_fail_with(self, strerror(-r));
+        s3_run_fail_with(self, strerror(-r), SEND_STATUS_LOCAL);
     }
     return 0;
 }

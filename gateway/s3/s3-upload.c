@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "s3/s3-task.h"
+#include "send/retry.h"
 #include "util/text.h"
 
 /*
@@ -46,7 +47,7 @@ S3Upload *s3_upload_cancel(S3Upload *upload) {
 void s3_upload_result_of(const S3Result *result, S3UploadResult *ret) {
     *ret = (S3UploadResult){.verdict = result->verdict,
                             .retry_after_ns = result->retry_after_ns,
-                            .status = result->answer->status};
+                            .status = result->status};
     memcpy(ret->sentence, result->sentence, sizeof(ret->sentence));
 }
 
@@ -57,8 +58,8 @@ static void s3_upload_end(S3Upload *upload, const S3UploadResult *result) {
     options.done(options.userdata, result);
 }
 
-/* `status`: of the answer in which the failure was found; 0: there is none. What the store answered
- * badly does not hold up other objects. */
+/* `status`: of the answer in which the failure was found. What the store answered badly does not
+ * hold up other objects. */
 static void s3_upload_end_with(S3Upload *upload, S3Verdict verdict, long status,
                                const char *sentence) {
     S3UploadResult result = {.verdict = verdict, .status = status};
@@ -86,7 +87,7 @@ static void s3_upload_call(S3Upload *upload, const S3Request *request, S3CallDon
     full.key = upload->options.key;
     r = s3_call_start(upload->options.target, &full, done, upload, &upload->call);
     if (r < 0)
-        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(-r));
+        s3_upload_end_with(upload, S3_AGAIN, SEND_STATUS_LOCAL, strerror(-r));
 }
 
 /* A query, ended by a NUL, for as long as a call lasts; NULL without memory. */
@@ -127,7 +128,7 @@ static void s3_upload_complete(S3Upload *upload) {
 
     text_puts(&upload->list, "</CompleteMultipartUpload>");
     if (!query || buffer_error(&upload->list) < 0)
-        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(ENOMEM));
+        s3_upload_end_with(upload, S3_AGAIN, SEND_STATUS_LOCAL, strerror(ENOMEM));
     else
         s3_upload_call(
             upload,
@@ -186,7 +187,8 @@ static void s3_upload_on_read(void *userdata) {
 
     upload->task = NULL;
     if (upload->read_error < 0 || (!is_only && !query)) {
-        s3_upload_end_with(upload, S3_AGAIN, 0, "A part of an object cannot be read back.");
+        s3_upload_end_with(upload, S3_AGAIN, SEND_STATUS_LOCAL,
+                           "A part of an object cannot be read back.");
         return;
     }
     s3_upload_call(
@@ -208,7 +210,7 @@ static void s3_upload_next_part(S3Upload *upload) {
     int r = s3_upload_read_part(upload);
 
     if (r < 0)
-        s3_upload_end_with(upload, S3_AGAIN, 0, strerror(-r));
+        s3_upload_end_with(upload, S3_AGAIN, SEND_STATUS_LOCAL, strerror(-r));
 }
 
 static void s3_upload_on_begun(void *userdata, const S3Result *call) {

@@ -12,7 +12,7 @@ typedef struct S3UploadResult {
     S3Verdict verdict;
     char sentence[S3_SENTENCE_MAX]; /* unless it is S3_DONE */
     uint64_t retry_after_ns;
-    long status; /* of HTTP; 0: no answer */
+    long status; /* as in S3Result */
 } S3UploadResult;
 
 typedef struct S3UploadOptions {

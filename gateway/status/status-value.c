@@ -36,8 +36,8 @@ static const struct {
     bool is_loss; /* a later success does not mend it */
 } rows[] = {
     { SEND_STATUS_LOCAL, SEND_STATUS_LOCAL,
-                "Mend what the error names on this host: profd-gateway must be able to write to the folder of URL=, which needs space, "
-                "and to read the files of TokenFile=, PasswordFile= and Credential=; nothing is lost meanwhile.", false },
+                "Mend what the error names on this host: profd-gateway must be able to write to its folder of positions and to the folder "
+                "of URL=, which need space, and to read the files of TokenFile=, PasswordFile= and Credential=; nothing is lost meanwhile.", false },
     { SEND_STATUS_SOURCE, SEND_STATUS_SOURCE,
                 "Look at the log of profd; 'profctl status' shows whether profd runs. The user profd-gateway has to be in the group "
                 "profd-read; nothing is lost as long as profd is away.", false },

@@ -430,6 +430,7 @@ def snapshot_that_finds_no_space_does_not_hold_up_others():
     try:
         with Bucket() as bucket, Gateway(bucket, "full", content="snapshots") as gateway:
             wait_until(lambda: "has no space for a recording" in gateway.log(), WAIT_S, "a complaint")
+            check_event(gateway, "gateway-destination-waits", f"The folder '{state}' has no space for a recording")
             snapshot("small", of="default")
             wait_until(lambda: any("/small-" in key for key in bucket.objects), WAIT_S, f"the small snapshot: {gateway.log()}")
             subprocess.run(["mount", "-n", "-o", "remount,size=500m", state], check=True)

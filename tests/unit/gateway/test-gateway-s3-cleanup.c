@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "send/retry.h"
 #include "test.h"
 #include "util/clock.h"
 #include "util/file.h"
@@ -120,6 +121,7 @@ TEST(store_without_a_list_of_uploads_is_not_asked_for_ever) {
 TEST(store_that_always_fails_does_not_hold_up_the_objects_for_ever) {
     const S3UploadResult failed = {.verdict = S3_AGAIN, .status = 503},
                          unanswered = {.verdict = S3_AGAIN},
+                         unasked = {.verdict = S3_WAIT, .status = SEND_STATUS_LOCAL},
                          refused = {.verdict = S3_WAIT, .status = 403},
                          done = {.verdict = S3_DONE, .status = 204};
     unsigned n = 0;
@@ -127,6 +129,7 @@ TEST(store_that_always_fails_does_not_hold_up_the_objects_for_ever) {
     for (unsigned i = 1; i < 20; i++) {
         CHECK(!s3_cleanup_is_over(&failed, &n));
         CHECK(!s3_cleanup_is_over(&unanswered, &n));
+        CHECK(!s3_cleanup_is_over(&unasked, &n));
     }
     CHECK(s3_cleanup_is_over(&failed, &n));
     n = 0;

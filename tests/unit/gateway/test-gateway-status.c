@@ -133,7 +133,7 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
     static const struct {
         long status;
         const char *word;
-    } rows[] = {{SEND_STATUS_LOCAL, "to write to the folder"},
+    } rows[] = {{SEND_STATUS_LOCAL, "folder of positions"},
                 {SEND_STATUS_SOURCE, "'profctl status' shows whether profd runs"},
                 {0, "network"},
                 {301, "redirect"},
