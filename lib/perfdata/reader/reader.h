@@ -83,8 +83,6 @@ int pd_reader_next(PdReader *reader, PdRecord *ret);
 /* Reads up to n bytes of the payload after the last record (PdRecord.payload): returns the number
  * of bytes, 0 at its end, or a negative errno. Unread payload is skipped. */
 ssize_t pd_reader_payload(PdReader *reader, void *buffer, size_t n);
-/* Whether the payload is as long as the record announces. A stream may still end within it. */
-bool pd_record_payload_is_whole(const PdRecord *record);
 
 /* Starts again at the first record; -ESPIPE where the input cannot seek. */
 int pd_reader_rewind(PdReader *reader);

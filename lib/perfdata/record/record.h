@@ -279,3 +279,9 @@ int pd_record_type_from_name(const char *name, uint32_t *ret);
  * its type requires.
  */
 int pd_record_parse(const PdRecord *record, const PdEvent *event, PdBody *ret);
+
+/* How many bytes of payload follow the record (AUXTRACE, TRACING_DATA), as its body announces: any
+ * number, and 0 for other types. The body must be there. */
+uint64_t pd_record_payload_size(const PdRecord *record);
+/* Whether record->payload is as long as the record announces. A stream may still end within it. */
+bool pd_record_payload_is_whole(const PdRecord *record);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <zstd.h>
 
+#include "perfdata/record/record.h"
 #include "perfdata/writer/compress.h"
 #include "perfdata/writer/writer-internal.h"
 #include "util/macro.h"
@@ -17,8 +18,6 @@
 
 enum {
     WINDOW = 256 * 1024,
-    AUXTRACE_SIZE = 48,
-    TRACING_DATA_SIZE = 12,
     TYPE_MAX = 127,
 };
 
@@ -133,17 +132,6 @@ static int scan_take_frame(Scanner *s, const uint8_t *body, size_t n, const char
     return 1;
 }
 
-/* The number of bytes after the record that belong to it, computed like in the reader. */
-static uint64_t scan_payload_of(const PdRecord *record) {
-    const uint8_t *body = record->data + PD_RECORD_HEADER_SIZE;
-
-    if (record->type == PD_RECORD_AUXTRACE && record->size >= AUXTRACE_SIZE)
-        return load_u64(body, record->swap);
-    if (record->type == PD_RECORD_TRACING_DATA && record->size >= TRACING_DATA_SIZE)
-        return ALIGN8((uint64_t)load_u32(body, record->swap));
-    return 0;
-}
-
 /* 1: advanced s->scan.end; 0: the end (*ret_why or ""); a negative errno. */
 static int scan_step(Scanner *s, const char **ret_why) {
     uint64_t at = s->scan.end, left = s->size - at, size, payload;
@@ -169,7 +157,7 @@ static int scan_step(Scanner *s, const char **ret_why) {
     if (r < 0)
         return r;
     record.data = p;
-    payload = scan_payload_of(&record);
+    payload = pd_record_payload_size(&record);
     if (payload > left - size)
         return 0;
     if (!scan_makes_sense(s, &record, ret_why))

@@ -180,4 +180,29 @@ TEST(an_attr_of_size_zero_is_the_first_published_one) {
     CHECK_EQ(pd_record_parse(&r, NULL, &body), -EBADMSG);
 }
 
+TEST(a_payload_is_announced_by_two_types_that_are_long_enough) {
+    static const struct {
+        uint32_t type, size;
+        uint64_t payload;
+    } rows[] = {
+        {PD_RECORD_AUXTRACE, 48, 0x100000005},
+        {PD_RECORD_AUXTRACE, 47, 0},
+        {PD_RECORD_TRACING_DATA, 12, 8},
+        {PD_RECORD_TRACING_DATA, 11, 0},
+        {PD_RECORD_SAMPLE, 48, 0},
+    };
+
+    for (int swap = 0; swap < 2; swap++)
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+            uint8_t data[48] = {};
+            PdRecord r = {.type = rows[i].type, .size = rows[i].size, .data = data, .swap = swap};
+
+            if (r.type == PD_RECORD_TRACING_DATA)
+                store_u32(data + 8, 5, swap);
+            else
+                store_u64(data + 8, 0x100000005, swap);
+            CHECK_EQ(pd_record_payload_size(&r), rows[i].payload);
+        }
+}
+
 TEST_MAIN()
