@@ -8,14 +8,6 @@
 
 enum { SEGMENTS = 3, SWEEPS = 4, CPUS = 3, SAMPLES = 400 };
 
-typedef struct Way {
-    Layout layout;
-    int level;
-} Way;
-
-static const Way ways[] = {
-    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
-
 static bool has_perf(void) {
     return shell("perf --version >/dev/null 2>&1") == 0;
 }

@@ -9,14 +9,6 @@
 
 enum { SAMPLES = 1000 };
 
-typedef struct Way {
-    Layout layout;
-    int level;
-} Way;
-
-static const Way ways[] = {
-    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
-
 typedef struct Scene {
     Place place;
     Loop *loop;

@@ -30,6 +30,15 @@ typedef struct Place {
     Store *store;
 } Place;
 
+/* What a session can be written as. */
+typedef struct Way {
+    Layout layout;
+    int level;
+} Way;
+
+static const Way ways[] = {
+    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
+
 static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
     return remove(path);
 }
@@ -84,6 +93,10 @@ static inline int place_init(Place *place) {
                                (Bytes){.data = (const uint8_t *)"cpu-clock", .size = 9});
     return r == 0 ? config_new(&place->config) : r;
 }
+
+#define PLACE(place)                                                                               \
+    _cleanup_(place_done) Place place;                                                             \
+    CHECK_OK(place_init(&place))
 
 static inline int place_open(Place *place) {
     return store_open(&(StoreOptions){.path = place->path,
@@ -270,6 +283,23 @@ static inline unsigned count_names(const Place *place, const char *session, cons
     if (n >= 0)
         free(names);
     return found;
+}
+
+/* The manifest of the last segment of `default` with this suffix. */
+static inline int last_manifest(const Place *place, const char *suffix, SegmentName *ret_name,
+                                Manifest **ret) {
+    char last[256], path[160];
+    _cleanup_close_ int fd = -1;
+    struct stat st;
+    NameKind kind;
+
+    if (count_names(place, "default", suffix, last) == 0)
+        return -ENOENT;
+    snprintf(path, sizeof(path), "%s/sessions/default", place->path);
+    fd = open(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || fstatat(fd, last, &st, 0) < 0 || segment_name_parse(last, &kind, ret_name) < 0)
+        return -errno;
+    return manifest_read(fd, ret_name, S_ISDIR(st.st_mode), "default", ret);
 }
 
 /* Calls fn with each segment of a session that has its final name, by number. */

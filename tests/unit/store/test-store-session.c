@@ -5,19 +5,10 @@
 
 /* A session from its beginning to its end, as the recorder uses it. */
 
-typedef struct Way {
-    Layout layout;
-    int level;
-} Way;
-
 enum { READERS = 64992, ADMINS = 64993 };
 
-static const Way ways[] = {
-    {LAYOUT_FILE, 3}, {LAYOUT_FILE, 0}, {LAYOUT_DIRECTORY, 3}, {LAYOUT_DIRECTORY, 0}};
-
-#define PLACE(place)                                                                               \
-    _cleanup_(place_done) Place place;                                                             \
-    CHECK_OK(place_init(&place));                                                                  \
+#define OPEN_PLACE(place)                                                                          \
+    PLACE(place);                                                                                  \
     CHECK_OK(place_open(&place))
 
 /* `segments` of two sweeps each, on two CPUs. */
@@ -44,7 +35,7 @@ static int record(Place *place, StoreSession *session, unsigned segments, unsign
 
 TEST(segments_of_every_layout_contain_what_was_written) {
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-        PLACE(place);
+        OPEN_PLACE(place);
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         _cleanup_(store_session_closep) StoreSession *session = NULL;
         StoreSessionCounts counts;
@@ -79,7 +70,7 @@ static int sweep_and_count(StoreSession *session, uint64_t sweep, _Atomic int *w
 }
 
 TEST(the_owner_is_told_of_the_sweeps_that_it_listens_for) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     _Atomic int words = 0;
@@ -97,7 +88,7 @@ TEST(the_owner_is_told_of_the_sweeps_that_it_listens_for) {
 }
 
 TEST(a_segment_does_not_contain_the_clock_after_the_step_that_ends_it) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     ClockAnchor clock;
@@ -113,7 +104,7 @@ TEST(a_segment_does_not_contain_the_clock_after_the_step_that_ends_it) {
 }
 
 TEST(a_session_cannot_be_opened_twice) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL, *second = NULL;
     CHECK_OK(store_session_new(place.store, &config, false, &session));
@@ -123,7 +114,7 @@ TEST(a_session_cannot_be_opened_twice) {
 }
 
 TEST(segment_numbers_continue_in_an_emptied_folder) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     char command[200], last[256];
@@ -141,7 +132,7 @@ TEST(segment_numbers_continue_in_an_emptied_folder) {
 }
 
 TEST(a_full_queue_refuses_and_counts) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     StoreBatch batch = {.kind = STORE_SAMPLES, .samples = 5};
@@ -155,7 +146,7 @@ TEST(a_full_queue_refuses_and_counts) {
 }
 
 TEST(sessions_share_the_memory_of_their_queues_and_give_it_back) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     const uint64_t others = 3 << 20;
@@ -184,7 +175,7 @@ TEST(a_second_daemon_logs_the_owner_of_the_store) {
     char words[400] = "", me[32];
     int saved = dup(2), fds[2];
 
-    PLACE(place);
+    OPEN_PLACE(place);
     CHECK_OK(pipe(fds));
     dup2(fds[1], 2);
     CHECK_EQ(store_open(&(StoreOptions){.path = place.path,
@@ -209,7 +200,7 @@ static void *release_later(void *lock) {
 }
 
 TEST(a_store_whose_owner_is_still_dying_is_waited_for) {
-    PLACE(place);
+    OPEN_PLACE(place);
     char path[600];
     int lock;
     pthread_t thread;
@@ -225,7 +216,7 @@ TEST(a_store_whose_owner_is_still_dying_is_waited_for) {
 }
 
 TEST(unknown_files_in_a_store_are_not_touched) {
-    PLACE(place);
+    OPEN_PLACE(place);
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(store_session_closep) StoreSession *session = NULL;
     char command[600];
@@ -260,7 +251,7 @@ TEST(finished_files_are_sealed) {
     StoreSession *session = NULL;
     unsigned n = 0;
 
-    PLACE(place);
+    OPEN_PLACE(place);
     place.store = store_free(place.store);
     CHECK_OK(store_open(&(StoreOptions){.path = place.path,
                                         .environment = place.environment,
@@ -345,7 +336,7 @@ TEST(one_unsealed_file_of_a_recording_is_sealed_later) {
         char command[300];
         bool gone = false;
 
-        PLACE(place);
+        OPEN_PLACE(place);
         CHECK_OK(open_with(&place, &gone));
         CHECK_OK(store_session_new(place.store, &gone_session, false, &session));
         CHECK_OK(record(&place, session, 1, 10));
@@ -373,7 +364,7 @@ TEST(segments_finished_without_a_keeper_are_sealed_later) {
             StoreSession *session = NULL;
             bool gone = true;
 
-            PLACE(place);
+            OPEN_PLACE(place);
             CHECK_OK(open_with(&place, &gone));
             CHECK_OK(store_session_new(place.store, &gone_session, sensitive, &session));
             CHECK_OK(record(&place, session, 2, 10));
