@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "send/retry.h"
 #include "util/clock.h"
@@ -29,12 +30,29 @@ uint64_t status_send_live_lag_ns(const GatewayStatus *status, const DestinationS
     return status->now_ns > newest_ns ? status->now_ns - newest_ns : 0;
 }
 
-/* clang-format off */
-static const struct {
+typedef struct StatusRemedy {
     long first, last; /* of the status of HTTP, or SEND_STATUS_LOCAL */
     const char *remedy;
     bool is_loss; /* a later success does not mend it */
-} rows[] = {
+} StatusRemedy;
+
+/* clang-format off */
+/* What differs for Type=s3. */
+static const StatusRemedy status_store_rows[] = {
+    {   0,   0, "Check that the store runs and that URL=, Proxy= and the network lead to it; nothing is lost as long as profd keeps it.", false },
+    { 300, 399, "Set URL= to the address that the store redirects to; the gateway follows no redirect.", false },
+    { 401, 401, "Check the access key in PasswordFile= or Credential= of this destination.", false },
+    { 403, 403, "Check the access key in PasswordFile= or Credential= of this destination, and what it may do with the bucket.", false },
+    { 404, 405, "Check URL= of this destination, which names the bucket.", false },
+    { 407, 407, "Check Proxy= of this destination.", false },
+    { 413, 414, "Raise the limit of the store or of the proxy before it, or lower ObjectIntervalSec=; what it refused is not uploaded.", true },
+    { 429, 429, "Raise the rate limit of the store, or ObjectIntervalSec= of this destination; objects are uploaded later.", false },
+    { 400, 499, "Mend what the error names; the log of the store may say more.", false },
+    { 200, 299, "Look at the log of the store; nothing is lost as long as profd keeps it.", false },
+    { 500, 599, "Look at the log of the store; nothing is lost as long as profd keeps it.", false },
+};
+
+static const StatusRemedy status_rows[] = {
     { SEND_STATUS_LOCAL, SEND_STATUS_LOCAL,
                 "Mend what the error names on this host: profd-gateway must be able to write to its folder of positions and to the folder "
                 "of URL=, which need space, and to read the files of TokenFile=, PasswordFile= and Credential=; nothing is lost meanwhile.", false },
@@ -58,13 +76,24 @@ static const struct {
 };
 /* clang-format on */
 
+static const StatusRemedy *status_find_remedy(const StatusRemedy *rows, size_t n, long status) {
+    for (size_t i = 0; i < n; i++)
+        if (status >= rows[i].first && status <= rows[i].last)
+            return &rows[i];
+    return NULL;
+}
+
 const char *status_send_remedy(const DestinationStatus *send) {
+    const StatusRemedy *row = NULL;
+
     if (send->last_error_ns == 0)
         return "";
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (send->error_status >= rows[i].first && send->error_status <= rows[i].last)
-            return rows[i].is_loss || !status_send_is_up(send) ? rows[i].remedy : "";
-    return "";
+    if (send->type && strcmp(send->type, "s3") == 0)
+        row = status_find_remedy(status_store_rows, ARRAY_SIZE(status_store_rows),
+                                 send->error_status);
+    if (!row)
+        row = status_find_remedy(status_rows, ARRAY_SIZE(status_rows), send->error_status);
+    return row && (row->is_loss || !status_send_is_up(send)) ? row->remedy : "";
 }
 
 static void status_measure_memory(GatewayStatus *status) {

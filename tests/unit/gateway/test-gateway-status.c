@@ -155,6 +155,35 @@ TEST(each_answer_of_an_engine_that_fails_has_a_remedy) {
     }
 }
 
+TEST(each_answer_of_an_object_store_has_a_remedy_of_its_own) {
+    static const struct {
+        long status;
+        const char *word;
+    } rows[] = {{SEND_STATUS_LOCAL, "folder of positions"},
+                {SEND_STATUS_SOURCE, "'profctl status' shows whether profd runs"},
+                {0, "that the store runs"},
+                {200, "log of the store"},
+                {301, "redirect"},
+                {401, "access key"},
+                {403, "the bucket"},
+                {404, "the bucket"},
+                {407, "Proxy="},
+                {409, "log of the store"},
+                {413, "ObjectIntervalSec="},
+                {429, "ObjectIntervalSec="},
+                {501, "log of the store"},
+                {503, "log of the store"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const DestinationStatus send = {
+            .type = "s3", .last_error_ns = 1, .error_status = rows[i].status};
+        const char *remedy = status_send_remedy(&send);
+
+        CHECK(strstr(remedy, rows[i].word));
+        CHECK(!strstr(remedy, "engine"));
+    }
+}
+
 TEST(what_is_lost_without_an_engine_has_no_remedy) {
     const DestinationStatus send = {.last_error_ns = 1, .error_status = SEND_STATUS_LOST};
 
