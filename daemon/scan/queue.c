@@ -43,7 +43,7 @@ struct ScanQueue {
     size_t first_pid, n_pids;
     ImageList images[SCAN_WORKS]; /* of the kinds of work on files */
     size_t image_bytes;           /* of all */
-    uint64_t after_ns[RESTS];
+    uint64_t after_ns[RESTS], last_until_ns[RESTS];
 
     ScanResult *results, **last_result;
     size_t n_results, result_bytes;
@@ -168,6 +168,14 @@ void scan_queue_rest(ScanQueue *q, ScanWork work, uint64_t until_ns) {
     (void)pthread_mutex_unlock(&q->lock);
 }
 
+void scan_queue_put_last(ScanQueue *q, ScanWork work, uint64_t until_ns) {
+    (void)pthread_mutex_lock(&q->lock);
+    for (size_t i = 0; i < RESTS; i++)
+        if (rests[i] & 1U << work)
+            q->last_until_ns[i] = until_ns;
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
 void scan_queue_stop(ScanQueue *q) {
     (void)pthread_mutex_lock(&q->lock);
     q->stops = true;
@@ -214,6 +222,16 @@ static unsigned queue_due(const ScanQueue *q) {
     return due;
 }
 
+/* Of work that is due, what does not come last; all of it if there is nothing else. */
+static unsigned queue_prefer(const ScanQueue *q, unsigned due) {
+    unsigned first = due;
+
+    for (size_t i = 0; i < RESTS; i++)
+        if (due & rests[i] && clock_monotonic_ns() < q->last_until_ns[i])
+            first &= ~rests[i];
+    return first ?: due;
+}
+
 /* When the first work that rests is due. */
 static uint64_t queue_next_due_ns(const ScanQueue *q) {
     uint64_t next_ns = UINT64_MAX;
@@ -243,7 +261,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     (void)pthread_mutex_lock(&q->lock);
     while ((wanted = queue_due(q) | pass) == 0 && !q->stops)
         queue_wait_for_work(q);
-    next.work = q->stops ? SCAN_STOP : (ScanWork)__builtin_ctz(wanted);
+    next.work = q->stops ? SCAN_STOP : (ScanWork)__builtin_ctz(queue_prefer(q, wanted));
     if (next.work == SCAN_PROCESS)
         queue_take_pid(q, &next);
     else if (q->images[next.work].n > 0)

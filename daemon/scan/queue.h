@@ -106,6 +106,8 @@ int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
 /* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for CHECK, for
  * IMAGE, for TABLE, or for SYMBOLS and CODE_MAP together. For the reading thread. */
 void scan_queue_rest(ScanQueue *queue, ScanWork work, uint64_t until_ns);
+/* Until then this work is done only where there is no other, less urgent work included. */
+void scan_queue_put_last(ScanQueue *queue, ScanWork work, uint64_t until_ns);
 /* From now on the thread gets SCAN_STOP and its results are dropped. */
 void scan_queue_stop(ScanQueue *queue);
 

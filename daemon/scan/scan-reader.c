@@ -26,6 +26,8 @@ enum { IMAGE_TRIES = 3 }; /* for an image that was requested while the helper wa
 #define IMAGES_BURST_NS NS_PER_SECOND
 #define IMAGES_SHARE    20 /* one part in this many */
 
+#define LONG_WAIT_NS NS_PER_SECOND
+
 /* Takes over the data, also on failure. */
 static int scan_reader_put(ScanReader *s, const ScanResult *filled) {
     ScanResult *result = malloc(sizeof(*result));
@@ -95,23 +97,33 @@ static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
         s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
 }
 
+typedef struct ScanCost {
+    uint64_t cpu_ns, wall_ns;
+} ScanCost;
+
+static ScanCost scan_reader_cost(const ScanReader *s) {
+    return (ScanCost){.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf),
+                      .wall_ns = clock_monotonic_ns()};
+}
+
 /* Any user can map any number of files, each as expensive as we allow, so files that exceeded their
- * share delay later files; other work is not delayed. */
-static void scan_reader_charge(ScanReader *s, ScanWork work, uint64_t used_ns) {
+ * share delay later files; other work is not delayed. Work that waited long, as for a file system
+ * that does not answer, leaves as much time to work that is less urgent. */
+static void scan_reader_charge(ScanReader *s, ScanWork work, const ScanCost *before) {
     ScanDebt *debt = work == SCAN_CHECK   ? &s->check_debt
                      : work == SCAN_IMAGE ? &s->build_id_debt
                      : work == SCAN_TABLE ? &s->table_debt
                                           : &s->kept_debt;
-    uint64_t now_ns = clock_monotonic_ns(), earned_ns = (now_ns - debt->at_ns) / IMAGES_SHARE;
+    ScanCost now = scan_reader_cost(s);
+    uint64_t used_ns = now.cpu_ns - before->cpu_ns, waited_ns = now.wall_ns - before->wall_ns,
+             earned_ns = (now.wall_ns - debt->at_ns) / IMAGES_SHARE;
 
     debt->ns = used_ns + (debt->ns > earned_ns ? debt->ns - earned_ns : 0);
-    debt->at_ns = now_ns;
+    debt->at_ns = now.wall_ns;
     if (debt->ns > IMAGES_BURST_NS)
-        scan_queue_rest(s->queue, work, now_ns + (debt->ns - IMAGES_BURST_NS) * IMAGES_SHARE);
-}
-
-static uint64_t scan_reader_images_cpu_ns(const ScanReader *s) {
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + elf_reader_cpu_ns(s->elf);
+        scan_queue_rest(s->queue, work, now.wall_ns + (debt->ns - IMAGES_BURST_NS) * IMAGES_SHARE);
+    if (waited_ns >= LONG_WAIT_NS)
+        scan_queue_put_last(s->queue, work, now.wall_ns + waited_ns);
 }
 
 /* Whether a file that was just read with result r is put back into the queue. */
@@ -129,23 +141,23 @@ static bool scan_reader_asks_again(ScanReader *s, ScanImage *image, int r) {
 
 static int scan_reader_check_image(ScanReader *s, ScanImage *image) {
     ScanResult result = {.kind = SCAN_IS_CHECK, .number = image->image};
-    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    ScanCost before = scan_reader_cost(s);
     int r = elf_reader_check(s->elf, &image->mapped, image->version, &result.changed_ns);
 
     result.verdict = r < 0 ? HISTORY_UNPROVEN : r > 0 ? HISTORY_CHANGED : HISTORY_SAME;
-    scan_reader_charge(s, SCAN_CHECK, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_CHECK, &before);
     scan_image_free(image);
     return scan_reader_put(s, &result);
 }
 
 static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
     ScanResult result = {.kind = SCAN_IS_BUILD_ID, .number = image->image};
-    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    ScanCost before = scan_reader_cost(s);
     int r = elf_reader_build_id(s->elf, &image->mapped, &result.build_id, &result.version);
 
     if (r < 0)
         result.build_id.size = 0;
-    scan_reader_charge(s, SCAN_IMAGE, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_IMAGE, &before);
     if (scan_reader_asks_again(s, image, r))
         return 0;
     scan_image_free(image);
@@ -153,12 +165,12 @@ static int scan_reader_read_image(ScanReader *s, ScanImage *image) {
 }
 
 static int scan_reader_read_table(ScanReader *s, ScanImage *image) {
-    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    ScanCost before = scan_reader_cost(s);
     TableAnswer answer, *copy;
     int r = elf_reader_table(s->elf, &image->mapped, s->tables, &answer);
     size_t table_bytes = answer.table ? answer.table->image.size : 0;
 
-    scan_reader_charge(s, SCAN_TABLE, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_TABLE, &before);
     if (scan_reader_asks_again(s, image, r))
         return 0;
     scan_image_free(image);
@@ -183,7 +195,7 @@ static int scan_reader_wait_for_disk(ScanReader *s, ScanImage *image) {
 
 static int scan_reader_read_symbols(ScanReader *s, ScanImage *image) {
     const SymbolsFilter *filter = atomic_load(&s->filter);
-    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    ScanCost before = scan_reader_cost(s);
     SymbolsAnswer *answer = filter ? malloc(sizeof(*answer)) : NULL;
     int r;
 
@@ -196,7 +208,7 @@ static int scan_reader_read_symbols(ScanReader *s, ScanImage *image) {
         return scan_reader_wait_for_disk(s, image);
     }
     r = elf_reader_symbols(s->elf, &image->mapped, filter, answer);
-    scan_reader_charge(s, SCAN_SYMBOLS, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_SYMBOLS, &before);
     if (scan_reader_asks_again(s, image, r)) {
         free(answer);
         return 0;
@@ -207,7 +219,7 @@ static int scan_reader_read_symbols(ScanReader *s, ScanImage *image) {
 }
 
 static int scan_reader_read_code_map(ScanReader *s, ScanImage *image) {
-    uint64_t before_ns = scan_reader_images_cpu_ns(s);
+    ScanCost before = scan_reader_cost(s);
     CodeMapAnswer *answer = malloc(sizeof(*answer));
 
     if (!answer) {
@@ -221,7 +233,7 @@ static int scan_reader_read_code_map(ScanReader *s, ScanImage *image) {
                               .mtime_ns = image->mtime_ns};
     image->has_fd = false;
     (void)elf_reader_code_map(s->elf, &image->mapped, answer);
-    scan_reader_charge(s, SCAN_CODE_MAP, scan_reader_images_cpu_ns(s) - before_ns);
+    scan_reader_charge(s, SCAN_CODE_MAP, &before);
     scan_image_free(image);
     return scan_reader_put(
         s, &(ScanResult){.kind = SCAN_IS_CODE_MAP, .data = answer, .data_size = sizeof(*answer)});

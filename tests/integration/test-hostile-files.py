@@ -273,6 +273,12 @@ def overlays_over_a_fuse_mount_that_hangs_leave_openers_for_the_files_of_others(
             finally:
                 end(process)
             equal(len(build_id_of(daemon.segments(), program)), 1, "build ids of a program on a disk")
+            # One that starts meanwhile is ready before it has found out which files hang.
+            os.mkdir(os.path.join(folder, "other"))
+            with Daemon(os.path.join(folder, "other"), config=CONFIG) as other:
+                waiting = sum(state_of(pid) == "D" for pid in children(other.process.pid))
+                check(waiting < 4, f"{waiting} helpers wait when it is ready")
+                stop_soon(other)
         stop_soon(daemon)
 
 

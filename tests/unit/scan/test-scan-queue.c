@@ -234,6 +234,32 @@ TEST(delayed_images_hold_up_no_other_work_and_come_back) {
     free(next.image);
 }
 
+TEST(images_that_come_last_are_read_when_there_is_nothing_else) {
+    _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
+    ScanRequest next;
+
+    CHECK_OK(scan_queue_new(&queue));
+    scan_queue_ask(queue, SCAN_PASS);
+    CHECK_OK(scan_queue_ask_image(queue, image_of(7, 0)));
+    CHECK_OK(scan_queue_ask_image(queue, table_of(8)));
+    scan_queue_put_last(queue, SCAN_IMAGE, clock_monotonic_ns() + 60 * NS_PER_SECOND);
+    CHECK_EQ(scan_queue_next(queue, false).work, SCAN_PASS);
+    CHECK_EQ(scan_queue_next(queue, true).work, SCAN_PASS);
+    for (unsigned i = 0; i < 2; i++) {
+        static const ScanWork order[] = {SCAN_TABLE, SCAN_IMAGE};
+
+        next = scan_queue_next(queue, false);
+        CHECK_EQ(next.work, order[i]);
+        scan_image_free(next.image);
+    }
+    /* Before that, and afterwards, a pass waits for images. */
+    CHECK_OK(scan_queue_ask_image(queue, image_of(9, 0)));
+    scan_queue_put_last(queue, SCAN_IMAGE, clock_monotonic_ns());
+    next = scan_queue_next(queue, true);
+    CHECK_EQ(next.work, SCAN_IMAGE);
+    scan_image_free(next.image);
+}
+
 TEST(build_ids_do_not_wait_for_expensive_tables) {
     _cleanup_(scan_queue_freep) ScanQueue *queue = NULL;
     ScanRequest next;
