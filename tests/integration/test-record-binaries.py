@@ -40,6 +40,19 @@ def readelf(path):
     return found.group(1)
 
 
+def copy_with_id_of_its_own(path):
+    """Copies LOAD, which other tests run at the same time, with another build id; returns it."""
+    old = bytes.fromhex(readelf(LOAD))
+    new = os.urandom(len(old))
+    with open(LOAD, "rb") as f:
+        data = f.read()
+    equal(data.count(old), 1, "build ids in the file")
+    shutil.copy(LOAD, path)
+    with open(path, "wb") as f:
+        f.write(data.replace(old, new))
+    return new.hex()
+
+
 def binaries(daemon):
     with Varlink(daemon.control()) as v:
         return {b["name"]: b for b in v.members("ListBinaries", "binary")}
@@ -107,15 +120,13 @@ def lay_traps(store):
 @test
 def perf_names_the_functions_of_a_program_that_was_deleted():
     need_root()
-    build_id = readelf(LOAD)
     with scratch() as folder:
         victim = os.path.join(folder, "victim")
-        shutil.copy(LOAD, victim)
+        build_id = copy_with_id_of_its_own(victim)
         os.mkdir(os.path.join(folder, "store"))
         lay_traps(os.path.join(folder, "store"))
         with Daemon(folder, config=CONFIG, groups=GROUPS, profd_user=USER) as daemon:
             with running(victim):
-                # Another test may run a copy of the same program.
                 wait_until(lambda: victim in binaries(daemon).get(build_id, {}).get("paths", []), 30, "the program to be kept")
                 time.sleep(1)
             os.unlink(victim)
