@@ -213,7 +213,9 @@ def files_of_unknown_generation_are_named_only_if_they_are_surely_the_same():
         if wanted or apart_s(path) > CLOCKS_APART_S:
             equal(set(names), wanted or {"address"}, f"{name} is named")
         else:
-            equal(dict(names), perfs, "names of the same file")
+            # perf takes the PLT of this file for what is before it.
+            both = [{symbol: n for symbol, n in side.items() if symbol not in ("_init", "clock@plt")} for side in (names, perfs)]
+            equal(*both, "names of the same file")
             # A copy is written later than the recording ended, and a recording of another boot may be, too.
             later = os.stat(path).st_mtime + 60
             os.utime(path, (later, later))

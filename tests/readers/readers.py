@@ -134,7 +134,7 @@ def speedscope(profile):
     with open(path("load.js"), "w", encoding="ascii") as f:
         f.write(f'speedscope.loadFileFromBase64("profile.speedscope.json", "{data}")')
     page = run("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom",
-               "--virtual-time-budget=20000", f"--user-data-dir={path('chromium')}", "--window-size=1200,2000",
+               "--virtual-time-budget=20000", f"--user-data-dir={path('chromium')}", "--window-size=1200,4000",
                f"file://{pages[0]}#localProfilePath={path('load.js')}&view=sandwich").decode()
     rows = []
     for row in re.findall(r"<tr class=[^>]*>(.*?)</tr>", page, re.S):
