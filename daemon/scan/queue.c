@@ -160,20 +160,20 @@ int scan_queue_ask_image(ScanQueue *q, ScanImage *image) {
     return r;
 }
 
-void scan_queue_rest(ScanQueue *q, ScanWork work, uint64_t until_ns) {
+static void queue_set_time(ScanQueue *q, uint64_t times[RESTS], ScanWork work, uint64_t ns) {
     (void)pthread_mutex_lock(&q->lock);
     for (size_t i = 0; i < RESTS; i++)
         if (rests[i] & 1U << work)
-            q->after_ns[i] = until_ns;
+            times[i] = ns;
     (void)pthread_mutex_unlock(&q->lock);
 }
 
+void scan_queue_rest(ScanQueue *q, ScanWork work, uint64_t until_ns) {
+    queue_set_time(q, q->after_ns, work, until_ns);
+}
+
 void scan_queue_put_last(ScanQueue *q, ScanWork work, uint64_t until_ns) {
-    (void)pthread_mutex_lock(&q->lock);
-    for (size_t i = 0; i < RESTS; i++)
-        if (rests[i] & 1U << work)
-            q->last_until_ns[i] = until_ns;
-    (void)pthread_mutex_unlock(&q->lock);
+    queue_set_time(q, q->last_until_ns, work, until_ns);
 }
 
 void scan_queue_stop(ScanQueue *q) {
@@ -222,7 +222,7 @@ static unsigned queue_due(const ScanQueue *q) {
     return due;
 }
 
-/* Of work that is due, what does not come last; all of it if there is nothing else. */
+/* Leaves out what comes last, unless nothing else is due. */
 static unsigned queue_prefer(const ScanQueue *q, unsigned due) {
     unsigned first = due;
 

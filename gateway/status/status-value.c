@@ -37,7 +37,7 @@ typedef struct StatusRemedy {
 } StatusRemedy;
 
 /* clang-format off */
-/* What differs for Type=s3. */
+/* Type=s3 has these remedies of its own. */
 static const StatusRemedy status_store_rows[] = {
     {   0,   0, "Check that the store runs and that URL=, Proxy= and the network lead to it; nothing is lost as long as profd keeps it.", false },
     { 300, 399, "Set URL= to the address that the store redirects to; the gateway follows no redirect.", false },

@@ -30,7 +30,7 @@ typedef struct Place {
     Store *store;
 } Place;
 
-/* What a session can be written as. */
+/* A session is written in one of these ways. */
 typedef struct Way {
     Layout layout;
     int level;

@@ -13,8 +13,8 @@
 #include "test.h"
 #include "util/clock.h"
 
-/* Where a destination says that a fault is: with profd, on this host, or with the store. profd and
- * the store are threads of the test, and profd has one snapshot. */
+/* A destination says where a fault is: with profd, on this host, or with the store. profd and the
+ * store are threads of the test, and profd has one snapshot. */
 
 #define SNAPSHOT(name)                                                                             \
     "{\"parameters\":{\"snapshot\":{\"name\":\"" name "\",\"path\":\"/a\",\"session\":\"a\","      \
@@ -38,7 +38,7 @@ typedef struct Peer {
     void *scene;
 } Peer;
 
-/* What profd and the store answer, and what is wrong on this host. */
+/* This is what profd and the store answer, and what is wrong on this host. */
 typedef struct Scene {
     const char *list, *read, *sessions; /* of profd; list NULL: it is away */
     const char *stored[2];              /* the first answer of the store, and the others */
@@ -129,7 +129,7 @@ static int scene_begin_peers(Scene *scene) {
         r = -errno;
     if (r == 0 && scene->stored[0])
         r = peer_begin(&scene->store, (struct sockaddr *)&address, sizeof(address));
-    /* Nobody listens on port 9. */
+    /* No program listens on port 9. */
     snprintf(scene->config->sends[0].url, sizeof(scene->config->sends[0].url),
              "http://127.0.0.1:%u/bucket", scene->stored[0] ? ntohs(address.sin_port) : 9);
     return r;
