@@ -48,7 +48,7 @@ static int kept_kallsyms_read_lines(LineReader *lines, Buffer *ret) {
 static int kept_kallsyms_read(Keeper *keeper, Buffer *ret) {
     _cleanup_close_ int fd = -1;
     LineReader *lines = malloc(sizeof(*lines));
-    int r = lines ? keeper_open_file(keeper, KEEPER_KALLSYMS, 0, 0, &fd) : -ENOMEM;
+    int r = lines ? keeper_open_file(keeper, KEEPER_KALLSYMS, &fd) : -ENOMEM;
 
     if (r == 0) {
         line_reader_init(lines, fd);

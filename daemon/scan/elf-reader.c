@@ -293,6 +293,8 @@ static int elf_reader_open_code_map(ElfReader *reader, const MappedImage *image,
     uint32_t inner = 0;
     int r = process_reader_start(reader->processes, image->pid, &answer->start_ns);
 
+    if (r == 0 && process_reader_is_late(reader->processes, image->pid))
+        r = -ESRCH;
     if (r == 0 && image->end == 0)
         r = process_inner_pid(reader->proc, image->pid, &inner);
     if (r == 0)

@@ -7,7 +7,6 @@
 #include "scan/device.h"
 #include "scan/text/line.h"
 #include "scan/text/mapping.h"
-#include "scan/text/procmap.h"
 #include "util/clock.h"
 
 /*
@@ -38,9 +37,8 @@ typedef struct Range {
 struct ImageOpener {
     Keeper *keeper;
     ProcessReader *processes;
-    bool has_no_query; /* the kernel is older than 6.11 */
-    int64_t began_s;   /* in the clock of file times */
-    int64_t offset_s;  /* difference from that clock to the one that never steps */
+    int64_t began_s;  /* in the clock of file times */
+    int64_t offset_s; /* difference from that clock to the one that never steps */
     DeviceTable devices;
     uint64_t paths_after_ns; /* a path led to a file system that does not answer */
     LineReader lines;
@@ -74,28 +72,19 @@ static bool image_file_is_image(const MappedImage *image, uint64_t major, uint64
     return image->major == major && image->minor == minor && image->inode == inode;
 }
 
-/* -ESTALE: something else is mapped there. -ENOTTY: the kernel has no such query. */
-static int image_file_query(int maps, const MappedImage *image, Range *ret) {
-    ProcmapQuery q = {.address = image->start};
-    int r = procmap_query(maps, &q);
-
-    if (r < 0)
-        return r == -ENOENT ? -ESTALE : r;
-    if (!image_file_is_image(image, q.major, q.minor, q.inode))
-        return -ESTALE;
-    *ret = (Range){.start = q.vma_start, .end = q.vma_end};
-    return 0;
-}
-
-/* Finds any mapping of the image in the text of the maps. */
-static int image_file_search(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
+/* Finds the image among mappings of its process. -ESTALE: it is not one of them; -ETIMEDOUT: the
+ * process is late. */
+static int image_file_search(ImageOpener *o, const MappedImage *image, uint32_t tid,
+                             KeeperMaps among, Range *ret) {
+    uint64_t address = among == KEEPER_MAPS_AT ? image->start : 0;
+    _cleanup_close_ int maps = -1;
     size_t size;
     PdMmap map;
     char *line;
-    int r;
+    int r = process_reader_read_maps(o->processes, image->pid, tid, among, address, &maps);
 
-    if (lseek(maps, 0, SEEK_SET) < 0)
-        return -errno;
+    if (r < 0)
+        return r;
     line_reader_init(&o->lines, maps);
     while ((r = line_reader_next(&o->lines, &line, &size)) > 0) {
         if (!mapping_parse_any(line, size, &map) ||
@@ -108,13 +97,10 @@ static int image_file_search(ImageOpener *o, int maps, const MappedImage *image,
 }
 
 /* Finds where the image is mapped now: at the old address, or anywhere. */
-static int image_file_find(ImageOpener *o, int maps, const MappedImage *image, Range *ret) {
-    int r = o->has_no_query ? -ENOTTY : image_file_query(maps, image, ret);
+static int image_file_find(ImageOpener *o, const MappedImage *image, uint32_t tid, Range *ret) {
+    int r = image_file_search(o, image, tid, KEEPER_MAPS_AT, ret);
 
-    if (r == 0)
-        return 0;
-    o->has_no_query |= r == -ENOTTY;
-    return image_file_search(o, maps, image, ret);
+    return r == -ESTALE ? image_file_search(o, image, tid, KEEPER_MAPS_ALL, ret) : r;
 }
 
 static Device image_file_device_of(const MappedImage *image) {
@@ -155,12 +141,12 @@ static int image_file_open_living_path(ImageOpener *o, const MappedImage *image,
     return 0;
 }
 
-static int image_file_open_mapping(ImageOpener *o, int maps, const MappedImage *image,
+static int image_file_open_mapping(ImageOpener *o, uint32_t tid, const MappedImage *image,
                                    KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     Range before, after;
     KeeperFileId id;
-    int r = image_file_find(o, maps, image, &before);
+    int r = image_file_find(o, image, tid, &before);
 
     if (r < 0)
         return r;
@@ -170,10 +156,12 @@ static int image_file_open_mapping(ImageOpener *o, int maps, const MappedImage *
     /* The opener may also have been killed. */
     if (r == -EIO)
         r = -EAGAIN;
-    if (r == -ETIMEDOUT)
+    if (r == -ETIMEDOUT && image_file_find(o, image, tid, &after) != -ETIMEDOUT) {
         image_opener_avoid(o, image);
+        return -EHOSTDOWN;
+    }
     if (r == 0)
-        r = image_file_find(o, maps, image, &after);
+        r = image_file_find(o, image, tid, &after);
     if (r < 0)
         return r;
     if (before.start != after.start || before.end != after.end ||
@@ -227,17 +215,18 @@ static int image_file_open_path(ImageOpener *o, const MappedImage *image, Keeper
 }
 
 int image_opener_open(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id, int *ret_fd) {
-    _cleanup_close_ int maps = -1;
+    uint32_t tid;
     int r;
 
     if (image->inode == 0)
         return -ENODATA;
     if (device_is_avoided(&o->devices, image_file_device_of(image), image->pid))
         return -EHOSTDOWN;
-    r = process_reader_open_maps(o->processes, image->pid, &maps) < 0
+    r = process_reader_thread(o->processes, image->pid, &tid) < 0
             ? -ESRCH
-            : image_file_open_mapping(o, maps, image, ret_id, ret_fd);
-    if (r == -ESTALE || r == -ESRCH)
+            : image_file_open_mapping(o, tid, image, ret_id, ret_fd);
+    /* A process that cannot be asked is as one that has ended. */
+    if (r == -ESTALE || r == -ESRCH || r == -ETIMEDOUT)
         r = image_file_open_path(o, image, ret_id, ret_fd);
     return r;
 }

@@ -117,7 +117,7 @@ static void kernel_put_images(KernelReader *k, const Kallsyms *kallsyms) {
 static int kernel_read_kallsyms(KernelReader *k) {
     _cleanup_(kallsyms_done) Kallsyms kallsyms = {};
     _cleanup_close_ int fd = -1;
-    int r = keeper_open_file(k->keeper, KEEPER_KALLSYMS, 0, 0, &fd);
+    int r = keeper_open_file(k->keeper, KEEPER_KALLSYMS, &fd);
 
     if (r == 0)
         r = kallsyms_read(fd, &kallsyms);
@@ -130,7 +130,7 @@ static int kernel_read_kallsyms(KernelReader *k) {
 static int kernel_read_modules(KernelReader *k, Buffer *out) {
     _cleanup_(modules_done) Modules modules = {};
     _cleanup_close_ int fd = -1;
-    int r = keeper_open_file(k->keeper, KEEPER_MODULES, 0, 0, &fd);
+    int r = keeper_open_file(k->keeper, KEEPER_MODULES, &fd);
 
     if (r == -ENOENT)
         return 0;

@@ -5,18 +5,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scan/late.h"
 #include "scan/text/line.h"
 #include "scan/text/mapping.h"
 #include "scan/text/stat.h"
 #include "util/array.h"
 #include "util/clock.h"
+#include "util/log.h"
 
 /*
  * The stat file of a process is opened first and read again last: the kernel answers only while
@@ -25,9 +26,11 @@
  * reports it and the caller reads the process again.
  *
  * Most processes have one thread and a handful of executable mappings, and there are thousands of
- * them. The stat line has the comm and the number of threads, and newer kernels search for
- * executable mappings, so such a process costs two files and a few queries. The memory of a huge
- * process is freed with the next one.
+ * them. The stat line has the comm and the number of threads, so such a process costs two files.
+ * The memory of a huge process is freed with the next one.
+ *
+ * A process can keep its maps from being read, so a helper of the keeper reads them. A process that
+ * did not answer in time is noted as late, and only read_late() waits for it again.
  */
 
 enum {
@@ -52,14 +55,14 @@ struct ProcessReader {
     size_t n_threads;
     PdMmap *maps;
     size_t n_maps;
-    bool has_no_query; /* the kernel is older than 6.11 */
     atomic_bool sees_namespaces, sees_data;
     bool with_data;                    /* read data mappings of the current process */
     struct {                           /* the latest mappings, all of one file */
         size_t n_before, names_before; /* how many there were before them */
         bool is_executed;
     } file;
-    char name[PATH_MAX];
+    LateProcesses late;
+    bool waits_again; /* also for a process that is late */
     LineReader lines;
 };
 
@@ -252,49 +255,70 @@ static int process_read_text(ProcessReader *p, int fd, uint32_t pid) {
     return r;
 }
 
-/* -ENOTTY or -ENAMETOOLONG: use the text of the maps instead. */
-static int process_ask(ProcessReader *p, int fd, uint32_t pid) {
-    uint64_t from = 0;
-    size_t n = 0;
-    int r;
+static int process_add_maps(ProcessReader *p, int fd, uint32_t pid) {
+    int r = process_read_text(p, fd, pid);
 
-    do {
-        ProcmapQuery q = {
-            .flags = PROCMAP_COVERING_OR_NEXT | (p->with_data ? 0 : PROCMAP_EXECUTABLE),
-            .address = from,
-            .name_address = (uintptr_t)p->name,
-            .name_size = sizeof(p->name),
-        };
-        PdMmap map;
-
-        r = procmap_query(fd, &q);
-        if (r < 0)
-            break;
-        p->name[q.name_size > 0 ? MIN((size_t)q.name_size, sizeof(p->name)) - 1 : 0] = '\0';
-        mapping_of_query(&q, p->name, &map);
-        if (map.length == 0 || q.vma_end <= from)
-            r = -EBADMSG;
-        else if (mapping_is_wanted(&map, p->with_data))
-            r = process_add_map(p, &map, pid);
-        from = q.vma_end;
-    } while (r == 0 && n++ < LINES_MAX);
-    return r == -ENOENT ? 0 : r;
+    process_begin_file(p);
+    return MIN(r, 0);
 }
 
-static int process_add_maps(ProcessReader *p, int fd, uint32_t pid) {
-    size_t names = p->names.size;
-    int r = p->has_no_query ? -ENOTTY : process_ask(p, fd, pid);
+/* The user who runs a process. The owner of /proc/PID will not do: it is root for a process that
+ * made itself not dumpable. */
+static int process_user(const ProcessReader *p, uint32_t pid, uid_t *ret) {
+    char path[32], text[STATUS_SIZE];
+    Bytes bytes;
+    int r;
 
-    if (r == -ENOTTY || r == -ENAMETOOLONG) {
-        p->has_no_query |= r == -ENOTTY;
-        p->n_maps = 0;
-        p->names.size = names;
-        p->file = (typeof(p->file)){.is_executed = true};
-        r = process_read_text(p, fd, pid);
+    snprintf(path, sizeof(path), "%" PRIu32 "/status", pid);
+    r = process_read_once(p->proc, path, text, sizeof(text) - 1, &bytes);
+    if (r < 0)
+        return r;
+    text[bytes.size] = '\0';
+    return process_status_user(text, ret);
+}
+
+/* How long to wait for the maps of a process; 0: it is left for later. */
+static unsigned process_patience_ms(ProcessReader *p, uint32_t pid, uint64_t now_ns) {
+    uid_t uid;
+
+    if (p->waits_again)
+        return LATE_PATIENCE_MS;
+    if (late_has(&p->late, pid))
+        return 0;
+    return p->late.n_users > 0 && process_user(p, pid, &uid) == 0
+               ? late_patience_ms(&p->late, uid, now_ns)
+               : LATE_PATIENCE_MS;
+}
+
+static void process_note_late(ProcessReader *p, uint32_t pid, uint64_t since_ns) {
+    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
+    uint64_t now_ns = clock_monotonic_ns();
+    uid_t uid;
+
+    log_limited(&rate, LOG_LEVEL_NOTICE, 0,
+                "The memory of process %" PRIu32 " is locked, perhaps while it waits for a file "
+                "system, so its code has no names until its maps can be read",
+                pid);
+    if (process_user(p, pid, &uid) == 0)
+        late_charge(&p->late, uid, now_ns - since_ns, now_ns);
+}
+
+int process_reader_read_maps(ProcessReader *p, uint32_t pid, uint32_t tid, KeeperMaps what,
+                             uint64_t address, int *ret_fd) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    unsigned patience_ms = process_patience_ms(p, pid, begin_ns);
+    int r = -ETIMEDOUT;
+
+    if (patience_ms > 0) {
+        keeper_set_patience(p->keeper, patience_ms);
+        r = keeper_read_maps(p->keeper, pid, tid, what, address, ret_fd);
+        if (r == -ETIMEDOUT)
+            process_note_late(p, pid, begin_ns);
     }
-    process_begin_file(p);
-    /* -ESRCH: the process ended while it was read. */
-    return r == -ESRCH || r > 0 ? 0 : r;
+    if (r == -ETIMEDOUT)
+        late_add(&p->late, pid);
+    /* The helper may also have been killed. */
+    return r == -EIO ? -EAGAIN : r;
 }
 
 static bool process_is_living(int tasks, uint32_t tid) {
@@ -348,7 +372,8 @@ static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessStat 
         r = process_add_other_threads(p, pid, stat);
     if (r < 0 || stat->flags & PF_KTHREAD)
         return r;
-    r = keeper_open_file(p->keeper, KEEPER_MAPS, pid, living, &maps);
+    r = process_reader_read_maps(p, pid, living, p->with_data ? KEEPER_MAPS_ALL : KEEPER_MAPS_CODE,
+                                 0, &maps);
     if (r == 0)
         return process_add_maps(p, maps, pid);
     /* A process that is about to end has no maps, and we may not be allowed to read those of
@@ -417,16 +442,34 @@ int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret) {
     return r == -ENOENT ? -ESRCH : r;
 }
 
-int process_reader_open_maps(ProcessReader *reader, uint32_t pid, int *ret_fd) {
+bool process_reader_has_late(const ProcessReader *reader) {
+    return reader->late.n > 0;
+}
+
+bool process_reader_is_late(const ProcessReader *reader, uint32_t pid) {
+    return late_has(&reader->late, pid);
+}
+
+int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline *ret) {
+    int r;
+
+    if (!late_take(&reader->late, ret_pid))
+        return -ENODATA;
+    reader->waits_again = true;
+    r = process_reader_read(reader, *ret_pid, ret);
+    reader->waits_again = false;
+    return r;
+}
+
+int process_reader_thread(ProcessReader *reader, uint32_t pid, uint32_t *ret_tid) {
     _cleanup_close_ int fd = process_open_stat(reader, pid);
     ProcessStat stat;
     int r = fd < 0 ? fd : process_read_stat(fd, &stat);
-    uint32_t living = r < 0 ? NO_THREAD : process_living_thread(reader, pid, &stat);
 
     if (r < 0)
         return r;
-    return living == NO_THREAD ? -ESRCH
-                               : keeper_open_file(reader->keeper, KEEPER_MAPS, pid, living, ret_fd);
+    *ret_tid = process_living_thread(reader, pid, &stat);
+    return *ret_tid == NO_THREAD ? -ESRCH : 0;
 }
 
 int process_list(int proc, uint32_t **ret_pids, size_t *ret_n) {

@@ -22,13 +22,15 @@ typedef struct ImageList {
     size_t n;
 } ImageList;
 
-/* Work on files rests after it took too much time. Build ids do not wait for tables, which any user
- * can make expensive, and neither waits for what is only kept. */
-enum { REST_CHECKS, REST_BUILD_IDS, REST_TABLES, REST_KEPT, RESTS };
+/* Work on files, and on processes that are late, rests after it took too much time. Build ids do
+ * not wait for tables, which any user can make expensive, and neither waits for what is only kept.
+ */
+enum { REST_CHECKS, REST_BUILD_IDS, REST_LATE, REST_TABLES, REST_KEPT, RESTS };
 
 static const unsigned rests[RESTS] = {
     [REST_CHECKS] = 1U << SCAN_CHECK,
     [REST_BUILD_IDS] = 1U << SCAN_IMAGE,
+    [REST_LATE] = 1U << SCAN_LATE,
     [REST_TABLES] = 1U << SCAN_TABLE,
     [REST_KEPT] = 1U << SCAN_SYMBOLS | 1U << SCAN_CODE_MAP,
 };
@@ -269,7 +271,7 @@ ScanRequest scan_queue_next(ScanQueue *q, bool in_pass) {
     else if (next.work == SCAN_PASS)
         next.begins = !in_pass;
     /* A pass that is requested during another one begins after it. */
-    if (next.work < SCAN_PROCESS || next.begins)
+    if (next.work < SCAN_PROCESS || next.work == SCAN_LATE || next.begins)
         q->wanted &= ~(1U << next.work);
     (void)pthread_mutex_unlock(&q->lock);
     return next;

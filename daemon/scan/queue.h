@@ -27,6 +27,7 @@ typedef enum ScanWork {
     SCAN_CHECK,    /* whether a file was overwritten since its build id was read */
     SCAN_IMAGE,    /* the build id of a file */
     SCAN_PASS,     /* the next process in a pass over all */
+    SCAN_LATE,     /* a process whose maps could not be read in time */
     SCAN_TABLE,    /* the unwind table of a file: it comes late, since names must not wait for it */
     SCAN_CODE_MAP, /* the file in which a process names the code that it generates */
     SCAN_SYMBOLS,  /* what names the code of a file */
@@ -98,13 +99,14 @@ int scan_queue_new(ScanQueue **ret);
 ScanQueue *scan_queue_free(ScanQueue *queue);
 DEFINE_CLEANUP(ScanQueue *, scan_queue_free);
 
-/* For KERNEL, CGROUPS, LIST or PASS; a second request before the first is begun changes nothing. */
+/* For KERNEL, CGROUPS, LIST, PASS or LATE; a second request before the first is begun changes
+ * nothing. */
 void scan_queue_ask(ScanQueue *queue, ScanWork work);
 /* -ENOBUFS: too many wait. The image is taken over only on success, for what its `work` says. */
 int scan_queue_ask_process(ScanQueue *queue, uint32_t pid);
 int scan_queue_ask_image(ScanQueue *queue, ScanImage *image);
 /* Delays this work until then, in CLOCK_MONOTONIC, while other work goes on: that for CHECK, for
- * IMAGE, for TABLE, or for SYMBOLS and CODE_MAP together. For the reading thread. */
+ * IMAGE, for LATE, for TABLE, or for SYMBOLS and CODE_MAP together. For the reading thread. */
 void scan_queue_rest(ScanQueue *queue, ScanWork work, uint64_t until_ns);
 /* Until then this work is done only where there is no other, less urgent work included. */
 void scan_queue_put_last(ScanQueue *queue, ScanWork work, uint64_t until_ns);

@@ -20,6 +20,12 @@
 
 enum { IMAGE_TRIES = 3 }; /* for an image that was requested while the helper was not available */
 
+/* The time that waiting for processes that are late may take, one part in this many. */
+#define LATE_SHARE    20
+#define LATE_FIRST_NS (2 * NS_PER_SECOND)
+
+#define PASS_LONG_NS (20 * NS_PER_SECOND)
+
 #define CPU_NOTED_NS (NS_PER_SECOND / 10)
 
 /* The CPU time that images may take: a burst, and a share of one CPU over time. */
@@ -79,9 +85,9 @@ static int scan_reader_read_cgroups(ScanReader *s) {
     return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_CGROUPS_DONE, .number = begin_ns});
 }
 
-static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
-    Baseline baseline, *copy;
-    int r = process_reader_read(s->processes, pid, &baseline);
+/* r: how reading the process ended. */
+static int scan_reader_put_process(ScanReader *s, uint32_t pid, int r, const Baseline *baseline) {
+    Baseline *copy;
 
     if (r < 0) {
         if (r != -ESRCH) {
@@ -90,11 +96,39 @@ static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
         }
         return 0;
     }
-    copy = baseline_copy(&baseline);
+    copy = baseline_copy(baseline);
     if (!copy)
         return log_error(-ENOMEM, "Failed to keep process %" PRIu32 ": %m", pid);
     return scan_reader_put(
         s, &(ScanResult){.kind = SCAN_IS_PROCESS, .data = copy, .data_size = baseline_size(copy)});
+}
+
+static int scan_reader_read_process(ScanReader *s, uint32_t pid) {
+    Baseline baseline;
+    int r = process_reader_read(s->processes, pid, &baseline);
+
+    return scan_reader_put_process(s, pid, r, &baseline);
+}
+
+/* Reads the processes that are late when other work has had its share of the time, unless that is
+ * planned already. */
+static void scan_reader_plan_late(ScanReader *s, uint64_t waited_ns) {
+    if (s->late_is_planned || !process_reader_has_late(s->processes))
+        return;
+    s->late_is_planned = true;
+    scan_queue_rest(s->queue, SCAN_LATE, clock_monotonic_ns() + waited_ns * LATE_SHARE);
+    scan_queue_ask(s->queue, SCAN_LATE);
+}
+
+static int scan_reader_read_late(ScanReader *s) {
+    uint64_t begin_ns = clock_monotonic_ns();
+    Baseline baseline;
+    uint32_t pid = 0;
+    int r = process_reader_read_late(s->processes, &pid, &baseline);
+
+    s->late_is_planned = false;
+    scan_reader_plan_late(s, clock_monotonic_ns() - begin_ns);
+    return r == -ENODATA || r == -ETIMEDOUT ? 0 : scan_reader_put_process(s, pid, r, &baseline);
 }
 
 typedef struct ScanCost {
@@ -277,6 +311,7 @@ static void scan_reader_begin_pass(ScanReader *s) {
     s->n_pids = s->next_pid = 0;
     s->pass_begin_ns = clock_monotonic_ns();
     s->in_pass = true;
+    s->pass_is_told = false;
     s->is_partial = !atomic_load(&s->one_user) && !process_shows_all(s->proc);
     r = scan_reader_list_processes(s, &s->pids, &s->n_pids);
     if (r == 0 && s->is_partial)
@@ -288,14 +323,26 @@ static void scan_reader_begin_pass(ScanReader *s) {
     s->has_warned |= r < 0;
 }
 
+static int scan_reader_end_pass(ScanReader *s, bool is_partial) {
+    s->pass_is_told = true;
+    return scan_reader_put(
+        s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = is_partial ? 0 : s->pass_begin_ns});
+}
+
+/* A pass that takes long, because of processes that do not answer, is said to be over, as one that
+ * is partial, and then goes on: profd is ready only after the first. */
 static int scan_reader_go_on_with_pass(ScanReader *s, bool begins) {
+    int r = 0;
+
     if (begins)
         scan_reader_begin_pass(s);
-    if (s->next_pid < s->n_pids)
-        return scan_reader_read_process(s, s->pids[s->next_pid++]);
-    s->in_pass = false;
-    return scan_reader_put(
-        s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = s->is_partial ? 0 : s->pass_begin_ns});
+    if (s->next_pid == s->n_pids) {
+        s->in_pass = false;
+        return scan_reader_end_pass(s, s->is_partial);
+    }
+    if (!s->pass_is_told && clock_monotonic_ns() > s->pass_begin_ns + PASS_LONG_NS)
+        r = scan_reader_end_pass(s, true);
+    return r < 0 ? r : scan_reader_read_process(s, s->pids[s->next_pid++]);
 }
 
 static int scan_reader_work(ScanReader *s, const ScanRequest *request) {
@@ -324,6 +371,8 @@ static int scan_reader_work(ScanReader *s, const ScanRequest *request) {
         return scan_reader_read_symbols(s, request->image);
     case SCAN_PASS:
         return scan_reader_go_on_with_pass(s, request->begins);
+    case SCAN_LATE:
+        return scan_reader_read_late(s);
     case SCAN_STOP:
     case SCAN_WORKS:
         break;
@@ -353,6 +402,7 @@ void *scan_reader_run(void *userdata) {
         atomic_store(&s->busy_since_ns, clock_monotonic_ns());
         scan_reader_note_cpu(s);
         atomic_store(&s->busy_since_ns, 0);
+        scan_reader_plan_late(s, LATE_FIRST_NS / LATE_SHARE);
         request = scan_queue_next(s->queue, s->in_pass);
         atomic_store(&s->busy_since_ns, clock_monotonic_ns());
     } while (scan_reader_work(s, &request) != -ECANCELED);
@@ -366,7 +416,7 @@ static int scan_reader_open_proc(Keeper *keeper, int *ret_fd) {
 
     if (fd < 0)
         return -errno;
-    if (!process_shows_all(fd) && keeper_open_file(keeper, KEEPER_PROC, 0, 0, &other) == 0) {
+    if (!process_shows_all(fd) && keeper_open_file(keeper, KEEPER_PROC, &other) == 0) {
         (void)close(fd);
         fd = other;
     }

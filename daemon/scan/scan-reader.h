@@ -33,7 +33,7 @@ typedef struct ScanReader {
     uint32_t *pids; /* of the current pass */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
-    bool in_pass;
+    bool in_pass, pass_is_told, late_is_planned;
     ScanDebt build_id_debt, table_debt, check_debt;
     ScanDebt kept_debt; /* of symbols and code maps */
     uint64_t cpu_noted_ns;

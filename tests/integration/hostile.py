@@ -21,6 +21,7 @@ HEADER, ENTRY = 64, 56  # of 64-bit ELF files
 PT_NOTE = 4
 MS_PRIVATE_REC, CLONE_NEWNS, CLONE_NEWUSER, MNT_DETACH = 1 << 18 | 1 << 14, 0x20000, 0x10000000, 2
 PR_SET_DUMPABLE, FUSE_DEVICE = 4, (10, 229)
+MAP_FIXED = 0x10
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -126,6 +127,15 @@ class FuseServer:
                 os.write(self.device, struct.pack("=IiQ", 16 + len(data), error, unique) + data)
 
 
+def be_sampled():
+    """What takes samples is in the recording."""
+    while True:
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        time.sleep(0.08)
+
+
 class HungMount:
     """`count` files on FUSE that a process has mapped, which is on a CPU now and then; hang() lets their server answer no more. With
     `detached` the mount is in no table of mounts any more. With `overlays_of`, a uid, that user makes the mount in a
@@ -199,12 +209,7 @@ class HungMount:
             if self.is_detached:
                 LIBC.umount2(self.folder.encode(), MNT_DETACH)
             os.write(ready, struct.pack("=i", os.getpid() if kept else 0))
-            # What takes samples is in the recording.
-            while True:
-                end = time.process_time() + 0.02
-                while time.process_time() < end:
-                    pass
-                time.sleep(0.08)
+            be_sampled()
         server.run()
         os._exit(0)
 
@@ -243,6 +248,90 @@ class HungMount:
         os.kill(self.server, signal.SIGKILL)
         os.waitpid(self.server, 0)
         LIBC.umount2(self.folder.encode(), MNT_DETACH)
+
+
+class LockedMemory:
+    """Processes of a user who keeps their memory locked until unlock(): each replaces a mapping of a file that it has
+    written to, on a FUSE mount of his own whose server stopped answering. Nobody can read their maps then. Each maps
+    `library` as code too."""
+
+    def __init__(self, folder, count, user, library):
+        self.folder, self.count, self.user, self.library = folder, count, user, library
+        self.server, self.pids = 0, []
+
+    def lock(self, i, ready):
+        """In a child: maps, writes, and then waits in the kernel, holding the lock."""
+        fd = os.open(os.path.join(self.folder, "fuse", str(i)), os.O_RDWR)
+        area = LIBC.mmap(None, PAGE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        ctypes.memset(area, 1, 1)
+        kept = map_as_code(self.library)
+        os.write(ready, struct.pack("=i", os.getpid()))
+        # The server answers no more when the last of them has said so.
+        while not os.path.exists(self.folder + ".locked"):
+            time.sleep(0.02)
+        LIBC.mmap(area, PAGE, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+        if kept:
+            be_sampled()
+
+    def serve(self, ready):
+        mount = HungMount(self.folder, self.count, overlays_of=self.user)
+        device = mount.mount_below_overlays()
+        if device < 0:
+            os._exit(1)
+        server = FuseServer(device, self.count)
+        signal.signal(signal.SIGUSR1, lambda *_: setattr(server, "answers", False))
+        for i in range(self.count):
+            if os.fork() == 0:
+                os.close(device)
+                try:
+                    self.lock(i, ready)
+                finally:
+                    os._exit(1)
+        os.close(ready)
+        server.run()
+        os._exit(0)
+
+    def __enter__(self):
+        if not os.path.exists("/dev/fuse"):
+            skip("no /dev/fuse")
+        LIBC.mmap.restype, LIBC.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                                                                  ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        os.makedirs(self.folder, exist_ok=True)
+        os.chmod(self.folder, 0o777)
+        ready, says_ready = os.pipe()
+        self.server = os.fork()
+        if self.server == 0:
+            os.close(ready)
+            try:
+                self.serve(says_ready)
+            finally:
+                os._exit(1)
+        os.close(says_ready)
+        while len(self.pids) < self.count and (said := os.read(ready, 4)):
+            self.pids.append(struct.unpack("=i", said)[0])
+        os.close(ready)
+        if len(self.pids) < self.count:
+            self.__exit__(None, None, None)
+            skip("FUSE cannot be mounted here")
+        os.kill(self.server, signal.SIGUSR1)
+        with open(self.folder + ".locked", "w", encoding="ascii"):
+            pass
+        wait_until(lambda: all(state_of(pid) == "D" for pid in self.pids), 30, "the processes do not wait")
+        return self
+
+    def unlock(self):
+        os.kill(self.server, signal.SIGKILL)
+        os.waitpid(self.server, 0)
+        self.server = 0
+        wait_until(lambda: all(state_of(pid) != "D" for pid in self.pids), 30, "the processes still wait")
+
+    def __exit__(self, *_):
+        if self.server:
+            os.kill(self.server, signal.SIGKILL)
+            os.waitpid(self.server, 0)
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def state_of(pid):

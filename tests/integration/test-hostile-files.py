@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import READY_S, Daemon, children, is_sanitized, session, status_of  # noqa: E402
-from hostile import (HungMount, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
+from hostile import (HungMount, LockedMemory, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
                      wait_until)
 from workload import end, need_root, scratch  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
@@ -32,6 +32,8 @@ STOP_LIMIT_S = 15
 FILES_ON_FUSE = 30
 # More than there are helpers of a kind (HELPERS_MAX in keeper/rights/helper.h). A helper is given up after 5 s.
 OVERLAYS, NEXT_HELPER_S, ALL_HELPERS_S = 20, 15, 180
+# A process that was late is tried again each five seconds.
+LOCKED, LATE_S = 30, 60
 UNREAD = re.compile(r"/\d+" + re.escape(recording.MARK) + "$")
 
 
@@ -280,6 +282,54 @@ def overlays_over_a_fuse_mount_that_hangs_leave_openers_for_the_files_of_others(
                 check(waiting < 4, f"{waiting} helpers wait when it is ready")
                 stop_soon(other)
         stop_soon(daemon)
+
+
+@test
+def processes_that_lock_their_memory_for_ever_delay_nobody_elses_names():
+    """Of one user, who has made them wait for his FUSE server while the kernel held the lock."""
+    need_root()
+    with scratch() as folder:
+        os.chmod(folder, 0o755)
+        with LockedMemory(os.path.join(folder, "locked"), LOCKED, NOBODY, library=LOAD) as locked:
+            program = os.path.join(folder, "program")
+            shutil.copy(LOAD, program)
+            before = subprocess.Popen([program])
+            try:
+                with Daemon(folder, config=CONFIG) as daemon:
+                    daemon.wait_for_segments(len(daemon.segments()) + 3)
+                    equal(len(build_id_of(daemon.segments(), program)), 1, "build ids of a program that ran before")
+                    os.kill(daemon.recorder(), signal.SIGKILL)
+                    begun = daemon.mark()
+                    daemon.wait_for_log("Recording ", begun)
+                    # Also of a device on which the user has mapped a file.
+                    after = os.path.join(folder, "after")
+                    shutil.copy(LOAD, after)
+                    process = subprocess.Popen([after])
+                    try:
+                        daemon.wait_for_segments(len(daemon.segments()) + 3)
+                    finally:
+                        end(process)
+                    equal(len(build_id_of(daemon.segments(), after)), 1, "build ids of one that ran after")
+                    check(all(state_of(pid) == "D" for pid in locked.pids), "the memory is not locked any more")
+                    stop_soon(daemon)
+            finally:
+                end(before)
+
+
+@test
+def a_process_is_read_when_its_memory_is_unlocked():
+    need_root()
+    with scratch() as folder:
+        os.chmod(folder, 0o755)
+        library = os.path.join(folder, "library")
+        shutil.copy(LOAD, library)
+        with LockedMemory(os.path.join(folder, "locked"), 2, NOBODY, library) as locked, \
+                Daemon(folder, config=CONFIG) as daemon:
+            daemon.wait_for_segments(len(daemon.segments()) + 2)
+            equal(build_id_of(daemon.segments(), library), set(), "build ids of what cannot be seen")
+            locked.unlock()
+            wait_until(lambda: build_id_of(daemon.segments()[-3:], library), LATE_S, "no build id of the library")
+            stop_soon(daemon)
 
 
 @test

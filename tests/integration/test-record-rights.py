@@ -31,7 +31,8 @@ IPC_LOCK = 14
 USER, NOBODY = 64990, 65534
 GROUPS = {"profd": USER, "profd-read": 64992, "profd-admin": 64993}
 OPENERS = ("sys_admin", "sys_ptrace", "dac_read_search", "syslog")
-HELPERS = {"profd-opener": OPENERS, "profd-images": OPENERS, "profd-sealer": ("chown", "setuid"), "profd-elf": ()}
+HELPERS = {"profd-opener": OPENERS, "profd-images": OPENERS, "profd-maps": ("sys_ptrace",),
+           "profd-sealer": ("chown", "setuid"), "profd-elf": ()}
 KEEPERS = sum(1 << bit for bit in NAMES.values())
 UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
                 "--inh-caps=-all"]

@@ -24,11 +24,12 @@
 
 #include "elf/server.h"
 #include "keeper/request/keeper-client.h"
+#include "keeper/serve/maps.h"
 #include "util/macro.h"
 
 struct Keeper {
     const char *root;
-    bool copies;        /* maps are handed out as a file of no process: no PROCMAP_QUERY */
+    bool has_no_query;  /* maps are read as on a kernel without PROCMAP_QUERY */
     int refuses;        /* fails for every maps file with this errno */
     int kallsyms_fails; /* fails with this errno */
     int proc;           /* a /proc that shows all; 0: none */
@@ -37,6 +38,7 @@ struct Keeper {
     void (*elf)(int socket); /* NULL: the default */
     pid_t elf_pid;
     bool stopped;
+    unsigned patience_ms;
     /* Called before maps are opened, to change the files in between. */
     void (*before_maps)(Keeper *keeper, uint32_t pid);
     void *userdata;
@@ -51,43 +53,39 @@ static inline int stand_in_open(const char *path, int *ret_fd) {
     return 0;
 }
 
-/* The content of a file as an unlinked file. */
-static inline int stand_in_copy(int *fd) {
-    int to = memfd_create("copy", MFD_CLOEXEC);
-    char data[4096];
-    ssize_t n;
-
-    while ((n = read(*fd, data, sizeof(data))) > 0)
-        if (write(to, data, (size_t)n) != n)
-            abort();
-    (void)lseek(to, 0, SEEK_SET);
-    (void)close(*fd);
-    *fd = to;
-    return 0;
-}
-
-int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd) {
+int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd) {
     char path[PATH_MAX];
-    int r;
 
-    if (file == KEEPER_MAPS && keeper->before_maps)
-        keeper->before_maps(keeper, pid);
-    if (file == KEEPER_MAPS && keeper->refuses != 0)
-        return -keeper->refuses;
     if (file == KEEPER_KALLSYMS && keeper->kallsyms_fails != 0)
         return -keeper->kallsyms_fails;
     if (file == KEEPER_PROC) {
         *ret_fd = keeper->proc > 0 ? dup(keeper->proc) : -1;
         return *ret_fd < 0 ? -EPERM : 0;
     }
-    if (file == KEEPER_MAPS)
-        snprintf(path, sizeof(path), "%s/proc/%u/task/%u/maps", keeper->root, pid, tid);
-    else
-        snprintf(path, sizeof(path), "%s/proc/%s", keeper->root,
-                 file == KEEPER_KALLSYMS ? "kallsyms" : "modules");
+    snprintf(path, sizeof(path), "%s/proc/%s", keeper->root,
+             file == KEEPER_KALLSYMS ? "kallsyms" : "modules");
     atomic_fetch_add(&keeper->n_opened, 1);
-    r = stand_in_open(path, ret_fd);
-    return r < 0 || !keeper->copies ? r : stand_in_copy(ret_fd);
+    return stand_in_open(path, ret_fd);
+}
+
+int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
+                     int *ret_fd) {
+    KeeperRequest request = {.file = what, .pid = pid, .tid = tid, .start = address};
+    char path[PATH_MAX];
+
+    if (keeper->before_maps)
+        keeper->before_maps(keeper, pid);
+    if (keeper->refuses != 0)
+        return -keeper->refuses;
+    atomic_fetch_add(&keeper->n_opened, 1);
+    if (keeper->root[0] == '\0' && !keeper->has_no_query)
+        return maps_read(&request, ret_fd);
+    snprintf(path, sizeof(path), "%s/proc/%u/task/%u/maps", keeper->root, pid, tid);
+    return stand_in_open(path, ret_fd);
+}
+
+void keeper_set_patience(Keeper *keeper, unsigned ms) {
+    keeper->patience_ms = ms;
 }
 
 /* The threads of process 42 are 420 to 426. */

@@ -28,14 +28,14 @@ static int proc = -1;
 static ProcessReader *processes;
 static ElfReader *reader;
 
-static inline void begin(bool copies) {
+static inline void begin(bool has_no_query) {
     strcpy(folder + sizeof(folder) - 7, "XXXXXX");
     if (!mkdtemp(folder))
         abort();
     snprintf(program, sizeof(program), "%s/program", folder);
     memset(&keeper, 0, sizeof(keeper));
     keeper.root = "";
-    keeper.copies = copies;
+    keeper.has_no_query = has_no_query;
     proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0 || process_reader_new(proc, &keeper, &processes) < 0 ||
         elf_reader_new(&keeper, processes, proc, &reader) < 0)

@@ -41,6 +41,7 @@ int keeper_connect(int fd, Keeper **ret) {
     for (size_t i = 0; i < ARRAY_SIZE(keeper->helpers); i++) {
         keeper->helpers[i] = keeper_lane_of(-1);
         keeper->helpers[i].is_stoppable = i != KEEPER_LANE_SEAL;
+        keeper->helpers[i].timeout_ms = KEEPER_HELPER_TIMEOUT_MS;
     }
     keeper->stop = eventfd(0, EFD_CLOEXEC);
     r = keeper->stop < 0 ? -errno : keeper_lane_call_for_fd(keeper, &request, NULL, &keeper->life);
@@ -156,13 +157,26 @@ int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret
     return 1;
 }
 
-int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd) {
+int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd) {
     KeeperRequest request = keeper_lane_request_of(KEEPER_OPEN_FILE);
 
     request.file = file;
+    return keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
+}
+
+int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
+                     int *ret_fd) {
+    KeeperRequest request = keeper_lane_request_of(KEEPER_READ_MAPS);
+
+    request.file = what;
     request.pid = pid;
     request.tid = tid;
-    return keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
+    request.start = address;
+    return keeper_client_call_opener(keeper, KEEPER_LANE_MAPS, &request, NULL, ret_fd);
+}
+
+void keeper_set_patience(Keeper *keeper, unsigned ms) {
+    keeper->helpers[KEEPER_LANE_MAPS].timeout_ms = (int)ms;
 }
 
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]) {

@@ -49,10 +49,16 @@ int keeper_close_event(Keeper *keeper, uint32_t slot);
  * at the end. Memory has an attr_size of 0. */
 int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret_fd);
 
-/* Helper processes of the keeper open files: if a file system does not answer, the call fails with
- * -ETIMEDOUT, and nobody else waits. pid and tid are 0 for files of the kernel; a tid of 0 means
- * the whole process. */
-int keeper_open_file(Keeper *keeper, KeeperFile file, uint32_t pid, uint32_t tid, int *ret_fd);
+/* Helper processes of the keeper open and read files: if a file system does not answer, the call
+ * fails with -ETIMEDOUT, and nobody else waits. */
+int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd);
+/* Reads mappings of a process through one of its threads. What returns is a file of lines as
+ * /proc/PID/maps has them, those that were asked for and perhaps others. `address` is for
+ * KEEPER_MAPS_AT, otherwise 0. -ETIMEDOUT: the memory of the process was locked for long. */
+int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
+                     int *ret_fd);
+/* How long to wait for maps that do not come, from now on. For the thread that reads them. */
+void keeper_set_patience(Keeper *keeper, unsigned ms);
 /* Reads the namespaces of a process. */
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]);
 /* Opens what a process has mapped at exactly start to end, even if it was deleted; fails with

@@ -21,7 +21,6 @@
  */
 
 enum {
-    HELPER_TIMEOUT_MS = 5000,
     HELPER_TIMEOUTS_MAX = 12, /* for a helper that is only waiting for a CPU */
     WAIT_MS = 2,
     STAT_SIZE = 512, /* enough of the line for the process state */
@@ -64,7 +63,7 @@ static bool keeper_lane_is_stuck(uint32_t pid) {
 
 /* How long to wait before the state of the helper is checked; -1: for ever. */
 static int keeper_lane_timeout_of(const Lane *lane) {
-    return lane->pid ? HELPER_TIMEOUT_MS : -1;
+    return lane->pid ? lane->timeout_ms : -1;
 }
 
 /* Waits once: 0 when there is an answer, -ETIMEDOUT when there is none in time. */

@@ -8,9 +8,12 @@
 
 #include "keeper/request/keeper-request.h"
 
+enum { KEEPER_HELPER_TIMEOUT_MS = 5000 };
+
 /* `turn` makes it fair: a thread that calls again and again queues behind waiting threads. */
 typedef struct Lane {
     int fd;
+    int timeout_ms;    /* of a helper, see keeper_set_patience() */
     uint32_t pid;      /* of the helper; 0: the keeper itself, which has no timeout */
     bool is_stoppable; /* see keeper_stop_waiting() */
     pthread_mutex_t turn, lock;

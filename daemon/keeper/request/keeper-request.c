@@ -73,11 +73,15 @@ static bool keeper_request_is_path(const char *path) {
 }
 
 static int keeper_request_check_file(const KeeperRequest *r) {
-    if (r->file >= KEEPER_FILES)
+    return r->file < KEEPER_FILES ? 0 : -EINVAL;
+}
+
+/* Only the mapping at an address has one. */
+static int keeper_request_check_maps(const KeeperRequest *r) {
+    if (r->file >= KEEPER_MAPS_KINDS || !keeper_request_is_process(r->pid) ||
+        !keeper_request_is_process(r->tid))
         return -EINVAL;
-    if (r->file == KEEPER_KALLSYMS || r->file == KEEPER_MODULES || r->file == KEEPER_PROC)
-        return r->pid == 0 && r->tid == 0 ? 0 : -EINVAL;
-    return keeper_request_is_process(r->pid) && r->tid <= INT32_MAX ? 0 : -EINVAL;
+    return r->end == 0 && (r->start == 0 || r->file == KEEPER_MAPS_AT) ? 0 : -EINVAL;
 }
 
 static int keeper_request_check_process(const KeeperRequest *r) {
@@ -247,7 +251,7 @@ static const struct KindRow {
     [KEEPER_OPEN_EVENT]      = { "open-event",      FIELD_EVENT | FIELD_PATH,           false, keeper_request_check_event   },
     [KEEPER_CLOSE_EVENT]     = { "close-event",     FIELD_SLOT,                         false, keeper_request_check_slot    },
     [KEEPER_NEXT_EVENT]      = { "next-event",      FIELD_SLOT,                         false, keeper_request_check_walk    },
-    [KEEPER_OPEN_FILE]       = { "open-file",       FIELD_FILE | FIELD_PID | FIELD_TID, false, keeper_request_check_file    },
+    [KEEPER_OPEN_FILE]       = { "open-file",       FIELD_FILE,                         false, keeper_request_check_file    },
     [KEEPER_OPEN_MAPPED]     = { "open-mapped",     FIELD_PID | FIELD_RANGE,            false, keeper_request_check_mapped  },
     [KEEPER_OPEN_IMAGE]      = { "open-image",      FIELD_PID | FIELD_PATH,             false, keeper_request_check_image   },
     [KEEPER_OPEN_TRACEFS]    = { "open-tracefs",    FIELD_PATH,                         false, keeper_request_check_tracefs },
@@ -259,6 +263,7 @@ static const struct KindRow {
     [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_OPEN_MEMORY]     = { "open-memory",     FIELD_EVENT,                        false, keeper_request_check_memory  },
     [KEEPER_OPEN_CODE_MAP]   = { "open-code-map",   FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_code_map },
+    [KEEPER_READ_MAPS]       = { "read-maps",       FIELD_FILE | FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_maps },
 };
 
 static const struct {

@@ -16,7 +16,7 @@
 #include "util/macro.h"
 
 enum {
-    KEEPER_PROTOCOL = 0x6b650003,
+    KEEPER_PROTOCOL = 0x6b650004,
     KEEPER_PATH_SIZE = 4096, /* includes the NUL */
     KEEPER_SLOTS_MAX = 65536,
     KEEPER_MEMORY_BYTES_MAX = 64 * 1024 * 1024,
@@ -41,6 +41,7 @@ typedef enum KeeperKind {
     KEEPER_LISTEN,
     KEEPER_OPEN_MEMORY,
     KEEPER_OPEN_CODE_MAP,
+    KEEPER_READ_MAPS,
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
@@ -57,7 +58,8 @@ typedef struct KeeperEventData {
 /* Fields that a kind does not use are zero. */
 typedef struct KeeperRequest {
     uint32_t protocol, kind;
-    uint32_t file, pid, tid;
+    uint32_t file; /* a KeeperFile, or a KeeperMaps */
+    uint32_t pid, tid;
     uint32_t slot;
     uint32_t sensitive, reserved;
     uint64_t start, end;

@@ -20,18 +20,25 @@ typedef enum KeeperLane {
     KEEPER_LANE_SYSTEM, /* opens files of the kernel: /proc, tracefs */
     KEEPER_LANE_IMAGES, /* opens files of other processes, on any file system */
     KEEPER_LANE_SEAL,   /* hands finished files to their readers */
+    KEEPER_LANE_MAPS,   /* reads what other processes map */
     KEEPER_LANE_ELF,    /* reads ELF files, see elf/elf-request.h */
     KEEPER_LANES,       /* the number of lanes */
 } KeeperLane;
 
 typedef enum KeeperFile {
-    KEEPER_MAPS,     /* /proc/PID/task/TID/maps */
-    KEEPER_CGROUP,   /* /proc/PID/cgroup */
     KEEPER_KALLSYMS, /* /proc/kallsyms with visible addresses */
     KEEPER_MODULES,
     KEEPER_PROC,  /* the folder /proc, for openat(), without hidden processes (hidepid) */
     KEEPER_FILES, /* the number of kinds */
 } KeeperFile;
+
+/* What is read of the mappings of a process. */
+typedef enum KeeperMaps {
+    KEEPER_MAPS_CODE, /* the executable ones */
+    KEEPER_MAPS_ALL,
+    KEEPER_MAPS_AT,    /* the one at an address; all, where the kernel cannot be asked for it */
+    KEEPER_MAPS_KINDS, /* the number of kinds */
+} KeeperMaps;
 
 /* The namespaces of a process, in the order of the kernel's NAMESPACES record; zeros for a
  * namespace that this kernel does not have. */

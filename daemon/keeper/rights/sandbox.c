@@ -39,23 +39,25 @@ enum {
     ELF_DESCRIPTORS = 64,
 };
 
+/* Kinds of helpers. */
+enum { OPENER = 1 << 0, SEALER = 1 << 1, MAPS = 1 << 2 };
+
 /* clang-format off */
 static const struct CapabilityRow {
     unsigned    capability;
-    bool        opener;  /* the opener keeps it too */
-    bool        sealer;  /* the sealer keeps it too */
+    unsigned    helpers; /* those that keep it too */
     bool        missed;  /* logged if it is missing */
     const char *name;
 } capabilities[] = {
-    { CAP_SYS_ADMIN,       true,  false, true,  "CAP_SYS_ADMIN"       },
-    { CAP_PERFMON,         false, false, true,  "CAP_PERFMON"         },
-    { CAP_SYS_PTRACE,      true,  false, true,  "CAP_SYS_PTRACE"      },
-    { CAP_DAC_READ_SEARCH, true,  false, true,  "CAP_DAC_READ_SEARCH" },
-    { CAP_SYSLOG,          true,  false, true,  "CAP_SYSLOG"          },
-    { CAP_CHOWN,           false, true,  false, "CAP_CHOWN"           },
-    { CAP_SETUID,          false, true,  false, "CAP_SETUID"          },
-    { CAP_SETGID,          false, false, false, "CAP_SETGID"          },
-    { CAP_KILL,            false, false, false, "CAP_KILL"            },
+    { CAP_SYS_ADMIN,       OPENER,        true,  "CAP_SYS_ADMIN"       },
+    { CAP_PERFMON,         0,             true,  "CAP_PERFMON"         },
+    { CAP_SYS_PTRACE,      OPENER | MAPS, true,  "CAP_SYS_PTRACE"      },
+    { CAP_DAC_READ_SEARCH, OPENER,        true,  "CAP_DAC_READ_SEARCH" },
+    { CAP_SYSLOG,          OPENER,        true,  "CAP_SYSLOG"          },
+    { CAP_CHOWN,           SEALER,        false, "CAP_CHOWN"           },
+    { CAP_SETUID,          SEALER,        false, "CAP_SETUID"          },
+    { CAP_SETGID,          0,             false, "CAP_SETGID"          },
+    { CAP_KILL,            0,             false, "CAP_KILL"            },
 };
 
 /* LeakSanitizer inspects its own process with ptrace. */
@@ -279,13 +281,17 @@ int sandbox_keeper(void) {
     return r == 0 ? sandbox_deny(true) : r;
 }
 
-int sandbox_opener(const KeeperHost *host _unused_) {
+static int sandbox_keep_of(unsigned helper) {
     uint64_t set = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
-        if (capabilities[i].opener)
+        if (capabilities[i].helpers & helper)
             set |= 1ULL << capabilities[i].capability;
     return sandbox_keep(set);
+}
+
+int sandbox_opener(const KeeperHost *host _unused_) {
+    return sandbox_keep_of(OPENER);
 }
 
 /* The result of setfsuid() shows only in a second call, which changes nothing. */
@@ -306,12 +312,11 @@ int sandbox_images(const KeeperHost *host) {
 }
 
 int sandbox_sealer(const KeeperHost *host _unused_) {
-    uint64_t set = 0;
+    return sandbox_keep_of(SEALER);
+}
 
-    for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
-        if (capabilities[i].sealer)
-            set |= 1ULL << capabilities[i].capability;
-    return sandbox_keep(set);
+int sandbox_maps(const KeeperHost *host _unused_) {
+    return sandbox_keep_of(MAPS);
 }
 
 static int sandbox_become_user(const KeeperHost *host) {

@@ -20,6 +20,8 @@ int sandbox_opener(const KeeperHost *host);
 int sandbox_images(const KeeperHost *host);
 /* Keeps only what changing the owner of a file needs. */
 int sandbox_sealer(const KeeperHost *host);
+/* Keeps only what reading the maps of other users' processes needs. */
+int sandbox_maps(const KeeperHost *host);
 /* Between fork and exec: becomes the recorder's user, without any rights. */
 int sandbox_become_recorder(const KeeperHost *host);
 /* The same for the program that reads ELF files, with limits of memory; it has no groups either. */

@@ -76,28 +76,16 @@ static int opener_open_proc(int *ret_fd) {
 }
 
 int opener_file(const KeeperRequest *request, int *ret_fd) {
-    uint32_t pid = request->pid, tid = request->tid ? request->tid : pid;
-    char path[64];
-
     switch ((KeeperFile)request->file) {
-    case KEEPER_MAPS:
-        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/maps", pid, tid);
-        break;
-    case KEEPER_CGROUP:
-        snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/cgroup", pid, tid);
-        break;
     case KEEPER_KALLSYMS:
-        snprintf(path, sizeof(path), "/proc/kallsyms");
-        break;
+        return opener_open_plain("/proc/kallsyms", O_RDONLY, ret_fd);
     case KEEPER_MODULES:
-        snprintf(path, sizeof(path), "/proc/modules");
-        break;
+        return opener_open_plain("/proc/modules", O_RDONLY, ret_fd);
     case KEEPER_PROC:
         return opener_open_proc(ret_fd);
     default:
         return -EINVAL;
     }
-    return opener_open_plain(path, O_RDONLY, ret_fd);
 }
 
 /* Returns the ELF type, or -ENOEXEC if it is no ELF file. */

@@ -9,6 +9,7 @@
 
 #include "keeper/rights/exec.h"
 #include "keeper/rights/sandbox.h"
+#include "keeper/serve/maps.h"
 #include "keeper/serve/opener.h"
 #include "keeper/serve/sealer.h"
 #include "util/clock.h"
@@ -19,8 +20,9 @@
  * One table from kinds to handlers. Requests that open files of other processes are answered by
  * separate processes, the openers, each over its own socket: a file system can block an open() for
  * ever, and neither the keeper nor a recording thread may wait for that. Files of the kernel have
- * another opener than those of processes. The file system of the store can be as slow, so a sealer
- * changes the owner of finished files. Each of these helpers is a fork of the keeper that holds
+ * another opener than those of processes, and what a process maps is read by yet another, since the
+ * process itself can block that. The file system of the store can be as slow, so a sealer changes
+ * the owner of finished files. Each of these helpers is a fork of the keeper that holds
  * nothing but its socket and ends when it is closed: the openers also end with the keeper, the
  * sealer only with the recorder, which finishes its segments when the keeper is gone.
  */
@@ -43,7 +45,7 @@ static int serve_answer_fd(Answer *answer, int r, int fd) {
 }
 
 /* The process that handles a kind of request: the keeper, or one of its helpers. */
-typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER } Side;
+typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER, MAPS } Side;
 
 /* clang-format off */
 static const struct HelperRow {
@@ -56,6 +58,7 @@ static const struct HelperRow {
     [KEEPER_LANE_SYSTEM] = { SYSTEM, "profd-opener", sandbox_opener, true,  false, false },
     [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_images, false, true,  false },
     [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true,  true  },
+    [KEEPER_LANE_MAPS]   = { MAPS,   "profd-maps",   sandbox_maps,   false, true,  false },
 };
 /* clang-format on */
 
@@ -214,6 +217,13 @@ static int serve_read_namespaces(ServeLink *link _unused_, const KeeperRequest *
     return opener_namespaces(request, answer->reply.namespaces);
 }
 
+static int serve_read_maps(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
+                           Answer *answer) {
+    int found = -1, r = maps_read(request, &found);
+
+    return serve_answer_fd(answer, r, found);
+}
+
 static int serve_seal(ServeLink *link, const KeeperRequest *request, int fd,
                       Answer *answer _unused_) {
     return sealer_seal(link->context->host, fd, request->sensitive != 0);
@@ -274,6 +284,7 @@ static const struct HandlerRow {
     [KEEPER_LISTEN]          = { KEEPER, serve_give_listening  },
     [KEEPER_OPEN_MEMORY]     = { KEEPER, serve_open_memory     },
     [KEEPER_OPEN_CODE_MAP]   = { IMAGES, serve_open_code_map   },
+    [KEEPER_READ_MAPS]       = { MAPS,   serve_read_maps       },
 };
 /* clang-format on */
 

@@ -125,7 +125,7 @@ static void mapping_name_as_record(PdMmap *m) {
         m->filename = mapping_constant("/dev/zero (deleted)");
 }
 
-bool mapping_is_wanted(const PdMmap *m, bool with_data) {
+static bool mapping_is_wanted(const PdMmap *m, bool with_data) {
     if (m->prot & PROT_EXEC)
         return true;
     return with_data && m->inode != 0 && m->prot == PROT_READ && m->flags == MAP_PRIVATE;
@@ -144,21 +144,4 @@ bool mapping_parse(char *line, size_t size, bool with_data, PdMmap *ret) {
     mapping_name_as_record(&m);
     *ret = m;
     return true;
-}
-
-void mapping_of_query(const ProcmapQuery *q, const char *name, PdMmap *ret) {
-    *ret = (PdMmap){
-        .start = q->vma_start,
-        .length = q->vma_end - q->vma_start,
-        .pgoff = q->vma_offset,
-        .major = q->major,
-        .minor = q->minor,
-        .inode = q->inode,
-        .prot = (q->vma_flags & PROCMAP_READABLE ? PROT_READ : 0U) |
-                (q->vma_flags & PROCMAP_WRITABLE ? PROT_WRITE : 0U) |
-                (q->vma_flags & PROCMAP_EXECUTABLE ? PROT_EXEC : 0U),
-        .flags = q->vma_flags & PROCMAP_SHARED ? MAP_SHARED : MAP_PRIVATE,
-        .filename = mapping_constant(name),
-    };
-    mapping_name_as_record(ret);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -130,4 +131,15 @@ int process_status_inner_pid(const char *text, uint32_t *ret) {
     }
     *ret = pid;
     return pid > 0 ? 0 : -EBADMSG;
+}
+
+int process_status_user(const char *text, uid_t *ret) {
+    static const char field[] = "\nUid:\t";
+    const char *at = strstr(text, field);
+    unsigned uid;
+
+    if (!at || sscanf(at + strlen(field), "%u", &uid) != 1)
+        return -EBADMSG;
+    *ret = uid;
+    return 0;
 }

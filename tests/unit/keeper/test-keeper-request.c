@@ -59,11 +59,11 @@ static KeeperRequest good(KeeperKind kind) {
     case KEEPER_OPEN_MEMORY:
         request.event.ring_bytes = 4096;
         return request;
-    case KEEPER_OPEN_FILE:
     case KEEPER_READ_NAMESPACES:
         request.pid = 1;
         return request;
     case KEEPER_OPEN_CODE_MAP:
+    case KEEPER_READ_MAPS:
         request.pid = request.tid = 1;
         return request;
     case KEEPER_OPEN_MAPPED:
@@ -125,7 +125,7 @@ TEST(a_field_that_a_kind_does_not_use_must_be_zero) {
 }
 
 TEST(the_pid_of_a_process_is_above_0) {
-    static const KeeperKind of_process[] = {KEEPER_OPEN_FILE, KEEPER_OPEN_MAPPED, KEEPER_OPEN_IMAGE,
+    static const KeeperKind of_process[] = {KEEPER_READ_MAPS, KEEPER_OPEN_MAPPED, KEEPER_OPEN_IMAGE,
                                             KEEPER_READ_NAMESPACES};
 
     for (size_t i = 0; i < ARRAY_SIZE(of_process); i++) {
@@ -141,16 +141,31 @@ TEST(the_pid_of_a_process_is_above_0) {
 TEST(requests_for_files_of_the_kernel_name_no_process) {
     KeeperRequest request = good(KEEPER_OPEN_FILE);
 
-    request.file = KEEPER_KALLSYMS;
-    CHECK_EQ(check(&request), -EINVAL);
+    request.pid = 1;
+    CHECK_EQ(check(&request), -EBADMSG);
     request.pid = 0;
-    CHECK_OK(check(&request));
     request.file = KEEPER_PROC;
     CHECK_OK(check(&request));
     request.file = KEEPER_FILES;
     CHECK_EQ(check(&request), -EINVAL);
-    request = good(KEEPER_OPEN_FILE);
-    request.tid = UINT32_MAX;
+}
+
+TEST(only_a_request_for_the_mapping_at_an_address_has_one) {
+    KeeperRequest request = good(KEEPER_READ_MAPS);
+
+    request.start = 4096;
+    CHECK_EQ(check(&request), -EINVAL);
+    request.file = KEEPER_MAPS_ALL;
+    CHECK_EQ(check(&request), -EINVAL);
+    request.file = KEEPER_MAPS_AT;
+    CHECK_OK(check(&request));
+    request.end = 8192;
+    CHECK_EQ(check(&request), -EINVAL);
+    request = good(KEEPER_READ_MAPS);
+    request.file = KEEPER_MAPS_KINDS;
+    CHECK_EQ(check(&request), -EINVAL);
+    request = good(KEEPER_READ_MAPS);
+    request.tid = 0;
     CHECK_EQ(check(&request), -EINVAL);
 }
 

@@ -65,7 +65,6 @@ TEST(malformed_messages_are_answered_with_an_error) {
     CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), fds, 12), -EMSGSIZE);
     CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), NULL, 0), 0);
     request.kind = KEEPER_OPEN_FILE; /* which is the opener's to answer */
-    request.pid = 1;
     CHECK_EQ(answer_to(served.sockets[1], &request, sizeof(request), NULL, 0), -EOPNOTSUPP);
     /* The keeper must have closed all descriptors that were sent. */
     (void)close(pipes[1]);
@@ -80,7 +79,8 @@ static void *scan(void *argument) {
     for (int i = 0; i < 200; i++) {
         int fd;
 
-        if (keeper_open_file(served->keeper, KEEPER_MAPS, (uint32_t)getpid(), 0, &fd) < 0)
+        if (keeper_read_maps(served->keeper, (uint32_t)getpid(), (uint32_t)getpid(),
+                             KEEPER_MAPS_CODE, 0, &fd) < 0)
             return (void *)1;
         (void)close(fd);
     }
@@ -160,21 +160,21 @@ TEST(dead_or_hung_helpers_are_replaced_and_delay_nobody) {
     (void)kill(sealer, SIGSTOP);
     sealing = (Sealing){.keeper = served.keeper, .fd = file, .result = 1};
     CHECK_EQ(pthread_create(&thread, NULL, seal, &sealing), 0);
-    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, &fd));
     (void)close(fd);
     first = newest_helper_of(&served);
     CHECK(first > 0);
     (void)kill(first, SIGKILL);
-    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -EIO);
-    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, &fd), -EIO);
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, &fd));
     (void)close(fd);
     second = newest_helper_of(&served);
     CHECK(second > 0 && second != first);
     (void)kill(second, SIGSTOP);
     CHECK_OK(keeper_status(served.keeper, &status));
-    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd), -ETIMEDOUT);
+    CHECK_EQ(keeper_open_file(served.keeper, KEEPER_KALLSYMS, &fd), -ETIMEDOUT);
     CHECK_OK(keeper_status(served.keeper, &status));
-    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, 0, 0, &fd));
+    CHECK_OK(keeper_open_file(served.keeper, KEEPER_KALLSYMS, &fd));
     (void)close(fd);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(sealing.result, -ETIMEDOUT);

@@ -19,10 +19,10 @@ TEST(a_running_program_has_the_build_id_that_readelf_shows) {
     BuildId id;
 
     NEEDS_TWO_IDS();
-    for (unsigned copies = 0; copies < 2; copies++) {
+    for (unsigned old = 0; old < 2; old++) {
         pid_t pid;
 
-        begin(copies);
+        begin(old);
         copy(FIRST, program);
         pid = run(program);
         CHECK(wait_for_image(pid, &image));
@@ -72,13 +72,13 @@ TEST(a_program_without_a_path_has_its_build_id) {
     BuildId id;
 
     NEEDS_TWO_IDS();
-    for (unsigned copies = 0; copies < 2; copies++) {
+    for (unsigned old = 0; old < 2; old++) {
         int fd = open(FIRST, O_RDONLY | O_CLOEXEC), memory = memory_for_a_program();
         char *args[] = {"sleep", "1000", NULL}, data[4096];
         ssize_t n;
         pid_t pid;
 
-        begin(copies);
+        begin(old);
         while ((n = read(fd, data, sizeof(data))) > 0)
             CHECK_EQ(write(memory, data, (size_t)n), n);
         pid = fork();
@@ -103,10 +103,10 @@ TEST(a_replaced_mapping_is_not_trusted) {
     BuildId id;
 
     NEEDS_TWO_IDS();
-    for (unsigned copies = 0; copies < 2; copies++) {
+    for (unsigned old = 0; old < 2; old++) {
         pid_t pid;
 
-        begin(copies);
+        begin(old);
         copy(FIRST, program);
         pid = run(program);
         CHECK(wait_for_image(pid, &image));
@@ -252,10 +252,10 @@ TEST(a_file_without_a_build_id_gives_none) {
     BuildId id;
     int fd;
 
-    for (unsigned copies = 0; copies < 2; copies++) {
+    for (unsigned old = 0; old < 2; old++) {
         struct stat st;
 
-        begin(copies);
+        begin(old);
         snprintf(path, sizeof(path), "%s/text", folder);
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
         CHECK_EQ(write(fd, "no program", 10), 10);
@@ -287,7 +287,7 @@ TEST(a_file_is_opened_once_through_its_mapping) {
     pid = run(FIRST);
     CHECK(wait_for_image(pid, &image));
     CHECK_OK(elf_reader_build_id(reader, &image, &id, &version));
-    CHECK_EQ(atomic_load(&keeper.n_opened), 1U); /* the maps */
+    CHECK_EQ(atomic_load(&keeper.n_opened), 2U); /* the maps, before and after */
     CHECK_EQ(atomic_load(&keeper.n_mapped), 1U);
     CHECK_EQ(atomic_load(&keeper.n_images), 0U);
     end_process(pid);

@@ -181,10 +181,10 @@ TEST(threads_of_a_living_process_are_read_with_their_names) {
 }
 
 TEST(mappings_of_a_living_process_are_those_of_proc) {
-    for (unsigned copies = 0; copies < 2; copies++) {
+    for (unsigned old = 0; old < 2; old++) {
         _cleanup_close_ int proc = proc_of_host();
         _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
-        Keeper keeper = {.root = "", .copies = copies};
+        Keeper keeper = {.root = "", .has_no_query = old};
         Child child = spawn(make_mappings);
         Baseline b;
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "keeper/serve/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "keeper/serve/procmap.h"
+
+/*
+ * The kernel answers only while nobody changes the memory of the process, and a user's FUSE server
+ * can make such a change last for ever. So maps are read in a helper, which is killed if it waits
+ * too long, and copied to a file that nobody has to wait for. The copy is text in the kernel's own
+ * format, also if the kernel was asked for single mappings, which costs less: so the recorder,
+ * which has no rights, is the only one that parses it. Here a line is only examined for its 'x'.
+ */
+
+enum {
+    LINE_MAX_BYTES = 64 << 10, /* a longer line is left out */
+    BUFFER_SIZE = 64 << 10,
+    COPY_MAX_BYTES = 64 << 20, /* a recorder takes less */
+    QUERIES_MAX = 1 << 20,     /* many more mappings than can exist at a time */
+};
+
+typedef struct MapsCopy {
+    int fd;
+    size_t used, written;
+    char data[BUFFER_SIZE];
+} MapsCopy;
+
+static int maps_flush(MapsCopy *copy) {
+    size_t done = 0;
+
+    while (done < copy->used) {
+        ssize_t n = write(copy->fd, copy->data + done, copy->used - done);
+
+        if (n < 0)
+            return -errno;
+        done += (size_t)n;
+    }
+    copy->written += done;
+    copy->used = 0;
+    return 0;
+}
+
+/* -EFBIG: the copy is complete enough. */
+static int maps_add(MapsCopy *copy, const char *text, size_t n) {
+    while (n > 0) {
+        size_t part = MIN(n, sizeof(copy->data) - copy->used);
+        int r;
+
+        memcpy(copy->data + copy->used, text, part);
+        copy->used += part;
+        text += part;
+        n -= part;
+        r = copy->used == sizeof(copy->data) ? maps_flush(copy) : 0;
+        if (r < 0)
+            return r;
+    }
+    return copy->written >= COPY_MAX_BYTES ? -EFBIG : 0;
+}
+
+/* The kernel escapes only newlines in its text. */
+static int maps_add_name(MapsCopy *copy, const char *name) {
+    int r = 0;
+
+    while (r == 0 && *name) {
+        size_t n = strcspn(name, "\n");
+
+        r = maps_add(copy, name, n);
+        name += n;
+        if (r == 0 && *name == '\n') {
+            r = maps_add(copy, "\\012", 4);
+            name++;
+        }
+    }
+    return r;
+}
+
+static int maps_add_mapping(MapsCopy *copy, const ProcmapQuery *q, const char *name) {
+    char line[160];
+    int n = snprintf(
+        line, sizeof(line), "%" PRIx64 "-%" PRIx64 " %c%c%c%c %08" PRIx64 " %02x:%02x %" PRIu64 " ",
+        q->vma_start, q->vma_end, q->vma_flags & PROCMAP_READABLE ? 'r' : '-',
+        q->vma_flags & PROCMAP_WRITABLE ? 'w' : '-', q->vma_flags & PROCMAP_EXECUTABLE ? 'x' : '-',
+        q->vma_flags & PROCMAP_SHARED ? 's' : 'p', q->vma_offset, q->major, q->minor, q->inode);
+    int r = maps_add(copy, line, (size_t)n);
+
+    if (r == 0)
+        r = maps_add_name(copy, name);
+    return r == 0 ? maps_add(copy, "\n", 1) : r;
+}
+
+/* Asks for one mapping: -ENOENT: there is none. -ENOTTY, -ENAMETOOLONG: use the text instead. */
+static int maps_ask(int maps, uint64_t flags, uint64_t address, MapsCopy *copy, uint64_t *ret_end) {
+    char name[PATH_MAX];
+    ProcmapQuery q = {.flags = flags,
+                      .address = address,
+                      .name_address = (uintptr_t)name,
+                      .name_size = sizeof(name)};
+    int r = procmap_query(maps, &q);
+
+    if (r < 0)
+        return r;
+    name[q.name_size > 0 ? MIN((size_t)q.name_size, sizeof(name)) - 1 : 0] = '\0';
+    *ret_end = q.vma_end;
+    return q.vma_end <= address ? -EBADMSG : maps_add_mapping(copy, &q, name);
+}
+
+static int maps_ask_for_code(int maps, MapsCopy *copy) {
+    uint64_t from = 0;
+    int r = 0;
+
+    for (size_t n = 0; r == 0 && n < QUERIES_MAX; n++)
+        r = maps_ask(maps, PROCMAP_COVERING_OR_NEXT | PROCMAP_EXECUTABLE, from, copy, &from);
+    return r;
+}
+
+/* "START-END r-xp …" */
+static bool maps_is_code(const char *line, size_t n) {
+    const char *space = memchr(line, ' ', n);
+
+    return space && space + 3 < line + n && space[3] == 'x';
+}
+
+/* Copies the lines of which the end has been read; returns how many bytes they have. */
+static int maps_copy_lines(const char *data, size_t n, bool all, MapsCopy *copy, size_t *ret_done) {
+    const char *newline;
+    size_t done = 0;
+    int r = 0;
+
+    while (r == 0 && (newline = memchr(data + done, '\n', n - done))) {
+        size_t size = (size_t)(newline + 1 - (data + done));
+
+        if (all || maps_is_code(data + done, size))
+            r = maps_add(copy, data + done, size);
+        done += size;
+    }
+    *ret_done = done;
+    return r;
+}
+
+static int maps_copy_text(int maps, bool all, MapsCopy *copy) {
+    static char data[LINE_MAX_BYTES];
+    bool skips = false; /* the rest of a line that is too long */
+    size_t kept = 0;
+    ssize_t n;
+    int r = 0;
+
+    if (lseek(maps, 0, SEEK_SET) < 0)
+        return -errno;
+    while (r == 0 && (n = read(maps, data + kept, sizeof(data) - kept)) != 0) {
+        size_t begin = 0, end = kept + (size_t)MAX(n, (ssize_t)0), done;
+        const char *newline = skips ? memchr(data, '\n', end) : NULL;
+
+        if (n < 0)
+            return -errno;
+        if (skips)
+            begin = newline ? (size_t)(newline + 1 - data) : end;
+        skips = skips && !newline;
+        r = maps_copy_lines(data + begin, end - begin, all, copy, &done);
+        kept = end - begin - done;
+        memmove(data, data + begin + done, kept);
+        if (kept == sizeof(data)) {
+            skips = true;
+            kept = 0;
+        }
+    }
+    return r;
+}
+
+static int maps_copy(int maps, const KeeperRequest *request, MapsCopy *copy) {
+    static bool has_no_query; /* the kernel is older than 6.11 */
+    KeeperMaps what = (KeeperMaps)request->file;
+    uint64_t end;
+    int r = -ENOTTY;
+
+    if (!has_no_query && what == KEEPER_MAPS_AT)
+        r = maps_ask(maps, 0, request->start, copy, &end);
+    else if (!has_no_query && what == KEEPER_MAPS_CODE)
+        r = maps_ask_for_code(maps, copy);
+    has_no_query |= r == -ENOTTY && what != KEEPER_MAPS_ALL;
+    if (r == -ENOTTY || r == -ENAMETOOLONG) {
+        copy->used = copy->written = 0;
+        if (ftruncate(copy->fd, 0) < 0 || lseek(copy->fd, 0, SEEK_SET) < 0)
+            return -errno;
+        r = maps_copy_text(maps, what != KEEPER_MAPS_CODE, copy);
+    }
+    return r == -ENOENT || r == -EFBIG ? 0 : r;
+}
+
+int maps_read(const KeeperRequest *request, int *ret_fd) {
+    _cleanup_close_ int maps = -1, to = -1;
+    static MapsCopy copy;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/maps", request->pid,
+             request->tid);
+    maps = open(path, O_RDONLY | O_CLOEXEC);
+    if (maps < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    to = memfd_create("maps", MFD_CLOEXEC);
+    if (to < 0)
+        return -errno;
+    copy.fd = to;
+    copy.used = copy.written = 0;
+    r = maps_copy(maps, request, &copy);
+    /* A process that ends while it is read has no more of them. */
+    if (r == 0 || r == -ESRCH)
+        r = maps_flush(&copy);
+    if (r < 0 || lseek(to, 0, SEEK_SET) < 0)
+        return r < 0 ? r : -errno;
+    *ret_fd = TAKE_FD(to);
+    return 0;
+}
