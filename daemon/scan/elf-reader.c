@@ -10,6 +10,7 @@
 #include "scan/cache/vdso-file.h"
 #include "scan/elf-helper.h"
 #include "scan/image-file.h"
+#include "scan/process-text.h"
 #include "util/clock.h"
 #include "util/hash.h"
 

@@ -74,14 +74,14 @@ static bool image_file_is_image(const MappedImage *image, uint64_t major, uint64
 
 /* Finds the image among mappings of its process. -ESTALE: it is not one of them; -ETIMEDOUT: the
  * process is late. */
-static int image_file_search(ImageOpener *o, const MappedImage *image, uint32_t tid,
-                             KeeperMaps among, Range *ret) {
+static int image_file_search(ImageOpener *o, const MappedImage *image, KeeperMaps among,
+                             Range *ret) {
     uint64_t address = among == KEEPER_MAPS_AT ? image->start : 0;
     _cleanup_close_ int maps = -1;
     size_t size;
     PdMmap map;
     char *line;
-    int r = process_reader_read_maps(o->processes, image->pid, tid, among, address, &maps);
+    int r = process_reader_read_maps(o->processes, image->pid, among, address, &maps);
 
     if (r < 0)
         return r;
@@ -97,10 +97,10 @@ static int image_file_search(ImageOpener *o, const MappedImage *image, uint32_t 
 }
 
 /* Finds where the image is mapped now: at the old address, or anywhere. */
-static int image_file_find(ImageOpener *o, const MappedImage *image, uint32_t tid, Range *ret) {
-    int r = image_file_search(o, image, tid, KEEPER_MAPS_AT, ret);
+static int image_file_find(ImageOpener *o, const MappedImage *image, Range *ret) {
+    int r = image_file_search(o, image, KEEPER_MAPS_AT, ret);
 
-    return r == -ESTALE ? image_file_search(o, image, tid, KEEPER_MAPS_ALL, ret) : r;
+    return r == -ESTALE ? image_file_search(o, image, KEEPER_MAPS_ALL, ret) : r;
 }
 
 static Device image_file_device_of(const MappedImage *image) {
@@ -141,12 +141,12 @@ static int image_file_open_living_path(ImageOpener *o, const MappedImage *image,
     return 0;
 }
 
-static int image_file_open_mapping(ImageOpener *o, uint32_t tid, const MappedImage *image,
-                                   KeeperFileId *ret_id, int *ret_fd) {
+static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id,
+                                   int *ret_fd) {
     _cleanup_close_ int fd = -1;
     Range before, after;
     KeeperFileId id;
-    int r = image_file_find(o, image, tid, &before);
+    int r = image_file_find(o, image, &before);
 
     if (r < 0)
         return r;
@@ -156,12 +156,12 @@ static int image_file_open_mapping(ImageOpener *o, uint32_t tid, const MappedIma
     /* The opener may also have been killed. */
     if (r == -EIO)
         r = -EAGAIN;
-    if (r == -ETIMEDOUT && image_file_find(o, image, tid, &after) != -ETIMEDOUT) {
+    if (r == -ETIMEDOUT && image_file_find(o, image, &after) != -ETIMEDOUT) {
         image_opener_avoid(o, image);
         return -EHOSTDOWN;
     }
     if (r == 0)
-        r = image_file_find(o, image, tid, &after);
+        r = image_file_find(o, image, &after);
     if (r < 0)
         return r;
     if (before.start != after.start || before.end != after.end ||
@@ -215,16 +215,13 @@ static int image_file_open_path(ImageOpener *o, const MappedImage *image, Keeper
 }
 
 int image_opener_open(ImageOpener *o, const MappedImage *image, KeeperFileId *ret_id, int *ret_fd) {
-    uint32_t tid;
     int r;
 
     if (image->inode == 0)
         return -ENODATA;
     if (device_is_avoided(&o->devices, image_file_device_of(image), image->pid))
         return -EHOSTDOWN;
-    r = process_reader_thread(o->processes, image->pid, &tid) < 0
-            ? -ESRCH
-            : image_file_open_mapping(o, tid, image, ret_id, ret_fd);
+    r = image_file_open_mapping(o, image, ret_id, ret_fd);
     /* A process that cannot be asked is as one that has ended. */
     if (r == -ESTALE || r == -ESRCH || r == -ETIMEDOUT)
         r = image_file_open_path(o, image, ret_id, ret_fd);

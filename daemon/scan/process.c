@@ -11,32 +11,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scan/late.h"
+#include "scan/process-text.h"
 #include "scan/text/line.h"
 #include "scan/text/mapping.h"
-#include "scan/text/stat.h"
 #include "util/array.h"
 #include "util/clock.h"
-#include "util/log.h"
 
 /*
- * The stat file of a process is opened first and read again last: the kernel answers only while
- * that very process exists, so everything in between, although accessed by pid, belonged to it. If
- * something else happens to the process meanwhile (a thread, an exec, a new mapping), side-band
- * reports it and the caller reads the process again.
+ * The keeper reads the stat file of a process together with its maps, and tells whether both are of
+ * one process. Where threads or namespaces are read too, the stat file is read once more behind
+ * them: so everything in between, although accessed by pid, belonged to that process. If something
+ * else happens to it meanwhile (a thread, an exec, a new mapping), side-band reports it and the
+ * caller reads the process again.
  *
  * Most processes have one thread and a handful of executable mappings, and there are thousands of
- * them. The stat line has the comm and the number of threads, so such a process costs two files.
- * The memory of a huge process is freed with the next one.
- *
- * A process can keep its maps from being read, so a helper of the keeper reads them. A process that
- * did not answer in time is noted as late, and only read_late() waits for it again.
+ * them. The stat line has the comm and the number of threads, so one request is enough for such a
+ * process. The memory of a huge process is freed with the next one.
  */
 
 enum {
     PF_KTHREAD = 0x00200000, /* include/linux/sched.h */
-    STATUS_SIZE = 16 << 10,  /* with a thousand groups of the user */
-    STAT_SIZE = 1024,        /* 52 numbers and a comm */
     NAMES_MAX = 4 << 20,     /* bytes of the paths of a process, which the process chooses */
     COMM_SIZE = 16,
     NAMES_KEEP = 1 << 20,
@@ -47,8 +41,7 @@ enum {
 };
 
 struct ProcessReader {
-    int proc;
-    Keeper *keeper;
+    ProcessTexts texts;
     Buffer names; /* comms and paths, each ended by NUL; the buffer moves, so they are referenced
                    * by offset */
     BaselineThread *threads;
@@ -61,8 +54,6 @@ struct ProcessReader {
         size_t n_before, names_before; /* how many there were before them */
         bool is_executed;
     } file;
-    LateProcesses late;
-    bool waits_again; /* also for a process that is late */
     LineReader lines;
 };
 
@@ -71,8 +62,8 @@ int process_reader_new(int proc, Keeper *keeper, ProcessReader **ret) {
 
     if (!reader)
         return -ENOMEM;
-    reader->proc = proc;
-    reader->keeper = keeper;
+    reader->texts.proc = proc;
+    reader->texts.keeper = keeper;
     *ret = reader;
     return 0;
 }
@@ -96,15 +87,6 @@ static void process_forget(ProcessReader *p) {
     p->file = (typeof(p->file)){.is_executed = true};
 }
 
-static int process_open_stat(const ProcessReader *p, uint32_t pid) {
-    char path[32];
-    int fd;
-
-    snprintf(path, sizeof(path), "%" PRIu32 "/stat", pid);
-    fd = openat(p->proc, path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
 /* Returns what one read() of a file below a folder gives: enough for a comm. */
 static int process_read_once(int folder, const char *path, char *buf, size_t size, Bytes *ret) {
     _cleanup_close_ int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
@@ -117,16 +99,6 @@ static int process_read_once(int folder, const char *path, char *buf, size_t siz
         return -errno;
     *ret = (Bytes){.data = (const uint8_t *)buf, .size = (size_t)n};
     return 0;
-}
-
-static int process_read_stat(int fd, ProcessStat *ret) {
-    char text[STAT_SIZE];
-    ssize_t n = pread(fd, text, sizeof(text), 0);
-
-    if (n < 0)
-        return -errno;
-    return n == 0 ? -ESRCH
-                  : process_stat_parse((Bytes){.data = (uint8_t *)text, .size = (size_t)n}, ret);
 }
 
 static DIR *process_open_folder(int parent, const char *path) {
@@ -142,7 +114,7 @@ static DIR *process_open_tasks(const ProcessReader *p, uint32_t pid) {
     char path[32];
 
     snprintf(path, sizeof(path), "%" PRIu32 "/task", pid);
-    return process_open_folder(p->proc, path);
+    return process_open_folder(p->texts.proc, path);
 }
 
 /* The next thread, or NO_THREAD; also after `*left` of them, since threads may start as fast as
@@ -262,90 +234,30 @@ static int process_add_maps(ProcessReader *p, int fd, uint32_t pid) {
     return MIN(r, 0);
 }
 
-/* The user who runs a process. The owner of /proc/PID will not do: it is root for a process that
- * made itself not dumpable. */
-static int process_user(const ProcessReader *p, uint32_t pid, uid_t *ret) {
-    char path[32], text[STATUS_SIZE];
-    Bytes bytes;
-    int r;
-
-    snprintf(path, sizeof(path), "%" PRIu32 "/status", pid);
-    r = process_read_once(p->proc, path, text, sizeof(text) - 1, &bytes);
-    if (r < 0)
-        return r;
-    text[bytes.size] = '\0';
-    return process_status_user(text, ret);
+static bool process_has_ended(const ProcessStat *stat) {
+    return stat->state == 'Z' || stat->state == 'X';
 }
 
-/* How long to wait for the maps of a process; 0: it is left for later. */
-static unsigned process_patience_ms(ProcessReader *p, uint32_t pid, uint64_t now_ns) {
-    uid_t uid;
-
-    if (p->waits_again)
-        return LATE_PATIENCE_MS;
-    if (late_has(&p->late, pid))
-        return 0;
-    return p->late.n_users > 0 && process_user(p, pid, &uid) == 0
-               ? late_patience_ms(&p->late, uid, now_ns)
-               : LATE_PATIENCE_MS;
-}
-
-static void process_note_late(ProcessReader *p, uint32_t pid, uint64_t since_ns) {
-    static LogRate rate = {.interval_ns = 600 * NS_PER_SECOND, .burst = 1};
-    uint64_t now_ns = clock_monotonic_ns();
-    uid_t uid;
-
-    log_limited(&rate, LOG_LEVEL_NOTICE, 0,
-                "The memory of process %" PRIu32 " is locked, perhaps while it waits for a file "
-                "system, so its code has no names until its maps can be read",
-                pid);
-    if (process_user(p, pid, &uid) == 0)
-        late_charge(&p->late, uid, now_ns - since_ns, now_ns);
-}
-
-int process_reader_read_maps(ProcessReader *p, uint32_t pid, uint32_t tid, KeeperMaps what,
-                             uint64_t address, int *ret_fd) {
-    uint64_t begin_ns = clock_monotonic_ns();
-    unsigned patience_ms = process_patience_ms(p, pid, begin_ns);
-    int r = -ETIMEDOUT;
-
-    if (patience_ms > 0) {
-        keeper_set_patience(p->keeper, patience_ms);
-        r = keeper_read_maps(p->keeper, pid, tid, what, address, ret_fd);
-        if (r == -ETIMEDOUT)
-            process_note_late(p, pid, begin_ns);
-    }
-    if (r == -ETIMEDOUT)
-        late_add(&p->late, pid);
-    /* The helper may also have been killed. */
-    return r == -EIO ? -EAGAIN : r;
-}
-
-static bool process_is_living(int tasks, uint32_t tid) {
-    char path[32], text[STAT_SIZE];
+static bool process_is_living(ProcessReader *p, uint32_t tid) {
     ProcessStat stat;
-    Bytes bytes;
 
-    snprintf(path, sizeof(path), "%u/stat", tid);
-    return process_read_once(tasks, path, text, sizeof(text), &bytes) == 0 &&
-           process_stat_parse(bytes, &stat) == 0 && stat.state != 'Z' && stat.state != 'X';
+    return process_text_stat(&p->texts, tid, &stat) == 0 && !process_has_ended(&stat);
 }
 
 /* A thread that still has the address space, in place of a leader that has ended; NO_THREAD when
  * all have ended. */
-static uint32_t process_living_thread(const ProcessReader *p, uint32_t pid,
-                                      const ProcessStat *stat) {
+static uint32_t process_living_thread(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
     _cleanup_closedir_ DIR *tasks = NULL;
     size_t left = process_tasks_to_list(stat);
     uint32_t tid;
 
-    if (stat->state != 'Z' && stat->state != 'X')
+    if (!process_has_ended(stat))
         return pid;
     tasks = stat->n_threads > 1 ? process_open_tasks(p, pid) : NULL;
     if (!tasks)
         return NO_THREAD;
     for (; (tid = process_next_task(tasks, &left)) != NO_THREAD; left--)
-        if (tid != pid && process_is_living(dirfd(tasks), tid))
+        if (tid != pid && process_is_living(p, tid))
             break;
     return tid;
 }
@@ -359,26 +271,34 @@ static void process_settle_names(ProcessReader *p) {
         p->maps[i].filename.data = p->names.data + (uintptr_t)p->maps[i].filename.data;
 }
 
-static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
-    uint32_t living = process_living_thread(p, pid, stat);
-    _cleanup_close_ int maps = -1;
-    int r;
+/* Reads the texts through a thread that still has the memory. -ESRCH: the process has no such
+ * thread, and its EXIT may have been recorded long ago. */
+static int process_read_texts(ProcessReader *p, uint32_t pid, KeeperMaps maps, uint64_t address,
+                              ProcessText *ret) {
+    int r = process_text_read(&p->texts, pid, pid, maps, address, ret);
+    uint32_t living;
 
-    /* Such a process has no thread left, and its EXIT may have been recorded long ago. */
-    if (living == NO_THREAD)
-        return -ESRCH;
-    r = process_add_thread(p, pid, stat->comm);
+    if (r < 0 || !process_has_ended(&ret->stat))
+        return r;
+    closep(&ret->fd);
+    living = process_living_thread(p, pid, &ret->stat);
+    return living == NO_THREAD ? -ESRCH
+                               : process_text_read(&p->texts, pid, living, maps, address, ret);
+}
+
+static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessText *text) {
+    const ProcessStat *stat = &text->stat;
+    int r = process_add_thread(p, pid, stat->comm), error = text->maps_error;
+
     if (r == 0 && stat->n_threads > 1)
         r = process_add_other_threads(p, pid, stat);
     if (r < 0 || stat->flags & PF_KTHREAD)
         return r;
-    r = process_reader_read_maps(p, pid, living, p->with_data ? KEEPER_MAPS_ALL : KEEPER_MAPS_CODE,
-                                 0, &maps);
-    if (r == 0)
-        return process_add_maps(p, maps, pid);
+    if (error == 0)
+        return process_add_maps(p, text->fd, pid);
     /* A process that is about to end has no maps, and we may not be allowed to read those of
      * others. */
-    return r == -ESRCH || r == -ENOENT || r == -EACCES || r == -EPERM ? 0 : r;
+    return error == -ESRCH || error == -ENOENT || error == -EACCES || error == -EPERM ? 0 : error;
 }
 
 void process_reader_see_namespaces(ProcessReader *reader) {
@@ -395,41 +315,47 @@ static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
 
     static_assert(sizeof(found) == sizeof(baseline->namespaces), "as many, and alike");
     if (!atomic_load(&p->sees_namespaces) ||
-        keeper_read_namespaces(p->keeper, baseline->pid, found) < 0)
+        keeper_read_namespaces(p->texts.keeper, baseline->pid, found) < 0)
         return;
     memcpy(baseline->namespaces, found, sizeof(found));
     baseline->has_namespaces = true;
 }
 
-/* 0; -EAGAIN: the pid was reused in between. */
+/* -EAGAIN: another process has the pid by now. */
+static int process_check_again(ProcessReader *p, uint32_t pid, const ProcessStat *before) {
+    ProcessStat after;
+    int r = process_text_stat(&p->texts, pid, &after);
+
+    return r == 0 && after.start_ticks != before->start_ticks ? -EAGAIN : r;
+}
+
 static int process_read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
-    _cleanup_close_ int fd = -1;
     Baseline baseline = {.pid = pid, .begin_ns = clock_monotonic_ns()};
-    ProcessStat before, after;
+    _cleanup_close_ int fd = -1;
+    ProcessText text;
     int r;
 
     process_forget(p);
     p->with_data = atomic_load(&p->sees_data);
-    fd = process_open_stat(p, pid);
-    r = fd < 0 ? fd : process_read_stat(fd, &before);
-    if (r == 0)
-        r = process_read_parts(p, pid, &before);
-    if (r == 0)
-        process_read_namespaces(p, &baseline);
-    if (r == 0)
-        r = process_read_stat(fd, &after);
+    r = process_read_texts(p, pid, p->with_data ? KEEPER_MAPS_ALL : KEEPER_MAPS_CODE, 0, &text);
     if (r < 0)
         return r;
-    if (before.start_ticks != after.start_ticks)
-        return -EAGAIN;
+    fd = text.fd;
+    r = process_read_parts(p, pid, &text);
+    if (r == 0)
+        process_read_namespaces(p, &baseline);
+    if (r == 0 && (p->n_threads > 1 || baseline.has_namespaces))
+        r = process_check_again(p, pid, &text.stat);
+    if (r < 0)
+        return r;
     process_settle_names(p);
-    baseline.ppid = before.ppid;
+    baseline.ppid = text.stat.ppid;
     baseline.end_ns = clock_monotonic_ns();
     baseline.threads = p->threads;
     baseline.n_threads = p->n_threads;
     baseline.maps = p->maps;
     baseline.n_maps = p->n_maps;
-    baseline.is_kernel_thread = before.flags & PF_KTHREAD;
+    baseline.is_kernel_thread = text.stat.flags & PF_KTHREAD;
     *ret = baseline;
     return 0;
 }
@@ -443,33 +369,36 @@ int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret) {
 }
 
 bool process_reader_has_late(const ProcessReader *reader) {
-    return reader->late.n > 0;
+    return reader->texts.late.n > 0;
 }
 
 bool process_reader_is_late(const ProcessReader *reader, uint32_t pid) {
-    return late_has(&reader->late, pid);
+    return late_has(&reader->texts.late, pid);
 }
 
 int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline *ret) {
     int r;
 
-    if (!late_take(&reader->late, ret_pid))
+    if (!late_take(&reader->texts.late, ret_pid))
         return -ENODATA;
-    reader->waits_again = true;
+    reader->texts.waits_again = true;
     r = process_reader_read(reader, *ret_pid, ret);
-    reader->waits_again = false;
+    reader->texts.waits_again = false;
     return r;
 }
 
-int process_reader_thread(ProcessReader *reader, uint32_t pid, uint32_t *ret_tid) {
-    _cleanup_close_ int fd = process_open_stat(reader, pid);
-    ProcessStat stat;
-    int r = fd < 0 ? fd : process_read_stat(fd, &stat);
+int process_reader_read_maps(ProcessReader *reader, uint32_t pid, KeeperMaps maps, uint64_t address,
+                             int *ret_fd) {
+    ProcessText text;
+    int r = process_read_texts(reader, pid, maps, address, &text);
 
-    if (r < 0)
-        return r;
-    *ret_tid = process_living_thread(reader, pid, &stat);
-    return *ret_tid == NO_THREAD ? -ESRCH : 0;
+    if (r == 0 && text.maps_error < 0) {
+        closep(&text.fd);
+        r = text.maps_error;
+    }
+    if (r == 0)
+        *ret_fd = text.fd;
+    return r;
 }
 
 int process_list(int proc, uint32_t **ret_pids, size_t *ret_n) {
@@ -506,31 +435,14 @@ void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n) {
 }
 
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns) {
-    _cleanup_close_ int fd = process_open_stat(reader, pid);
     long per_second = sysconf(_SC_CLK_TCK);
     ProcessStat stat;
-    int r = fd < 0 ? fd : process_read_stat(fd, &stat);
+    int r = process_text_stat(&reader->texts, pid, &stat);
 
     if (r < 0)
         return r;
     *ret_ns = stat.start_ticks * (NS_PER_SECOND / (uint64_t)MAX(per_second, 1L));
     return 0;
-}
-
-int process_inner_pid(int proc, uint32_t pid, uint32_t *ret) {
-    char path[32], text[STATUS_SIZE];
-    _cleanup_close_ int fd = -1;
-    ssize_t n;
-
-    snprintf(path, sizeof(path), "%" PRIu32 "/status", pid);
-    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? -ESRCH : -errno;
-    n = read(fd, text, sizeof(text) - 1);
-    if (n < 0)
-        return -errno;
-    text[n] = '\0';
-    return process_status_inner_pid(text, ret);
 }
 
 bool process_shows_all(int proc) {

@@ -28,21 +28,17 @@ void process_reader_see_data(ProcessReader *reader, bool see);
  * -EAGAIN: its pid was reused repeatedly while it was read; -ETIMEDOUT: it is late. If we may not
  * read the maps of a process, the Baseline has none. */
 int process_reader_read(ProcessReader *reader, uint32_t pid, Baseline *ret);
-/* A thread of the process that still has its memory; its leader may have ended before. */
-int process_reader_thread(ProcessReader *reader, uint32_t pid, uint32_t *ret_tid);
-/* See keeper_read_maps(); -ETIMEDOUT at once for a process that is late. */
-int process_reader_read_maps(ProcessReader *reader, uint32_t pid, uint32_t tid, KeeperMaps what,
-                             uint64_t address, int *ret_fd);
-/* A process is late if its maps could not be read in time, or if its user has so many of those
- * that they are not waited for. */
+/* Reads maps of a process whose leader may have ended before its threads; close the descriptor. */
+int process_reader_read_maps(ProcessReader *reader, uint32_t pid, KeeperMaps maps, uint64_t address,
+                             int *ret_fd);
+/* A process is late if it could not be read in time, or if its user has so many of those that they
+ * are not waited for. */
 bool process_reader_has_late(const ProcessReader *reader);
 bool process_reader_is_late(const ProcessReader *reader, uint32_t pid);
 /* Waits once more for the process that is late for longest; -ETIMEDOUT: it still is. */
 int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline *ret);
 /* When the process began, in CLOCK_BOOTTIME. */
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns);
-/* The pid of the process in its own namespace, as it calls itself. */
-int process_inner_pid(int proc, uint32_t pid, uint32_t *ret);
 /* Keeps only the processes of one user whose details he may read. */
 void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n);
 /* The pids of all processes; free() them. */

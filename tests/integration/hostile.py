@@ -252,8 +252,8 @@ class HungMount:
 
 class LockedMemory:
     """Processes of a user who keeps their memory locked until unlock(): each replaces a mapping of a file that it has
-    written to, on a FUSE mount of his own whose server stopped answering. Nobody can read their maps then. Each maps
-    `library` as code too."""
+    written to, on a FUSE mount of his own whose server stopped answering. Nobody can read their maps then. Every second
+    one calls exec instead, and then nobody can read its stat file either. Each maps `library` as code too."""
 
     def __init__(self, folder, count, user, library):
         self.folder, self.count, self.user, self.library = folder, count, user, library
@@ -269,6 +269,8 @@ class LockedMemory:
         # The server answers no more when the last of them has said so.
         while not os.path.exists(self.folder + ".locked"):
             time.sleep(0.02)
+        if i % 2:
+            os.execv("/bin/sleep", ["sleep", "600"])
         LIBC.mmap(area, PAGE, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED, -1, 0)
         if kept:
             be_sampled()
@@ -335,10 +337,10 @@ class LockedMemory:
 
 
 def state_of(pid):
-    """R, S, D …, or None."""
+    """R, S, D …, or None. The stat file would wait for a process that hangs in an exec."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            return f.read().rpartition(")")[2].split()[0]
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+            return next(line.split()[1] for line in f if line.startswith("State:"))
     except OSError:
         return None
 

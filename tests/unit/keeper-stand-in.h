@@ -31,6 +31,7 @@ struct Keeper {
     const char *root;
     bool has_no_query;  /* maps are read as on a kernel without PROCMAP_QUERY */
     int refuses;        /* fails for every maps file with this errno */
+    int refuses_all;    /* fails for every process with this errno */
     int kallsyms_fails; /* fails with this errno */
     int proc;           /* a /proc that shows all; 0: none */
     int refuses_mapped; /* fails for every mapping with this errno */
@@ -68,20 +69,78 @@ int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd) {
     return stand_in_open(path, ret_fd);
 }
 
-int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
-                     int *ret_fd) {
-    KeeperRequest request = {.file = what, .pid = pid, .tid = tid, .start = address};
+static inline int stand_in_copy(int from, int to, size_t max) {
+    char data[4096];
+    ssize_t n;
+
+    while (max > 0 && (n = read(from, data, MIN(sizeof(data), max))) > 0) {
+        if (write(to, data, (size_t)n) != n)
+            abort();
+        max -= (size_t)n;
+    }
+    return lseek(to, 0, SEEK_CUR) > 0 ? 0 : -ESRCH;
+}
+
+/* A file of a process below the root, or below the /proc that shows all. */
+static inline int stand_in_open_of(const Keeper *keeper, uint32_t pid, const char *name, int *ret) {
     char path[PATH_MAX];
 
-    if (keeper->before_maps)
+    if (keeper->proc > 0)
+        snprintf(path, sizeof(path), "/proc/self/fd/%d/%u/%s", keeper->proc, pid, name);
+    else
+        snprintf(path, sizeof(path), "%s/proc/%u/%s", keeper->root, pid, name);
+    return stand_in_open(path, ret);
+}
+
+/* As the helper does it, of files that a test has made up. */
+static inline int stand_in_read_process(Keeper *keeper, uint32_t pid, uint32_t tid, bool has_maps,
+                                        int *ret_maps, int *ret_fd) {
+    int to = memfd_create("process", MFD_CLOEXEC), maps = -1;
+    _cleanup_close_ int stat = -1, result = to;
+    char name[64], byte;
+    int r = stand_in_open_of(keeper, pid, "stat", &stat);
+
+    if (r == 0)
+        r = stand_in_copy(stat, to, KEEPER_STAT_BYTES);
+    if (r < 0)
+        return r == -ENOENT ? -ESRCH : r;
+    if (has_maps && keeper->before_maps)
         keeper->before_maps(keeper, pid);
-    if (keeper->refuses != 0)
-        return -keeper->refuses;
-    atomic_fetch_add(&keeper->n_opened, 1);
-    if (keeper->root[0] == '\0' && !keeper->has_no_query)
-        return maps_read(&request, ret_fd);
-    snprintf(path, sizeof(path), "%s/proc/%u/task/%u/maps", keeper->root, pid, tid);
-    return stand_in_open(path, ret_fd);
+    snprintf(name, sizeof(name), "task/%u/maps", tid);
+    *ret_maps = -keeper->refuses;
+    if (has_maps && keeper->refuses == 0)
+        *ret_maps = stand_in_open_of(keeper, pid, name, &maps);
+    (void)lseek(to, KEEPER_STATS_BYTES, SEEK_SET);
+    if (maps >= 0)
+        (void)stand_in_copy(maps, to, SIZE_MAX);
+    closep(&maps);
+    /* The kernel answers only while that very process exists. */
+    if (pread(stat, &byte, 1, 0) != 1)
+        return -ESRCH;
+    (void)lseek(stat, 0, SEEK_SET);
+    (void)lseek(to, KEEPER_STAT_BYTES, SEEK_SET);
+    (void)stand_in_copy(stat, to, KEEPER_STAT_BYTES);
+    (void)lseek(to, KEEPER_STATS_BYTES, SEEK_SET);
+    *ret_fd = TAKE_FD(result);
+    return 0;
+}
+
+int keeper_read_process(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps maps,
+                        uint64_t address, int *ret_maps, int *ret_fd) {
+    KeeperRequest request = {.file = maps, .pid = pid, .tid = tid, .start = address};
+    uint32_t error;
+    int r;
+
+    if (keeper->refuses_all != 0)
+        return -keeper->refuses_all;
+    if (maps != KEEPER_MAPS_NONE)
+        atomic_fetch_add(&keeper->n_opened, 1);
+    if (keeper->root[0] != '\0' || keeper->proc > 0 || keeper->has_no_query ||
+        keeper->before_maps || keeper->refuses != 0)
+        return stand_in_read_process(keeper, pid, tid, maps != KEEPER_MAPS_NONE, ret_maps, ret_fd);
+    r = maps_read(&request, &error, ret_fd);
+    *ret_maps = -(int)error;
+    return r;
 }
 
 void keeper_set_patience(Keeper *keeper, unsigned ms) {

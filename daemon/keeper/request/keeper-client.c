@@ -2,6 +2,7 @@
 #include "keeper/request/keeper-client.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -164,15 +165,20 @@ int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd) {
     return keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, NULL, ret_fd);
 }
 
-int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
-                     int *ret_fd) {
-    KeeperRequest request = keeper_lane_request_of(KEEPER_READ_MAPS);
+int keeper_read_process(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps maps,
+                        uint64_t address, int *ret_maps, int *ret_fd) {
+    KeeperRequest request = keeper_lane_request_of(KEEPER_READ_PROCESS);
+    KeeperReply reply;
+    int r;
 
-    request.file = what;
+    request.file = maps;
     request.pid = pid;
     request.tid = tid;
     request.start = address;
-    return keeper_client_call_opener(keeper, KEEPER_LANE_MAPS, &request, NULL, ret_fd);
+    r = keeper_client_call_opener(keeper, KEEPER_LANE_MAPS, &request, &reply, ret_fd);
+    if (r == 0)
+        *ret_maps = -(int)MIN(reply.slot, (uint32_t)INT_MAX);
+    return r;
 }
 
 void keeper_set_patience(Keeper *keeper, unsigned ms) {
@@ -185,7 +191,7 @@ int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEE
     int r;
 
     request.pid = pid;
-    r = keeper_client_call_opener(keeper, KEEPER_LANE_SYSTEM, &request, &reply, NULL);
+    r = keeper_client_call_opener(keeper, KEEPER_LANE_MAPS, &request, &reply, NULL);
     if (r < 0)
         return r;
     memcpy(ret, reply.namespaces, sizeof(reply.namespaces));

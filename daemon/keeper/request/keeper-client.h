@@ -52,12 +52,13 @@ int keeper_next_event(Keeper *keeper, uint32_t *slot, KeeperEvent *ret, int *ret
 /* Helper processes of the keeper open and read files: if a file system does not answer, the call
  * fails with -ETIMEDOUT, and nobody else waits. */
 int keeper_open_file(Keeper *keeper, KeeperFile file, int *ret_fd);
-/* Reads mappings of a process through one of its threads. What returns is a file of lines as
- * /proc/PID/maps has them, those that were asked for and perhaps others. `address` is for
- * KEEPER_MAPS_AT, otherwise 0. -ETIMEDOUT: the memory of the process was locked for long. */
-int keeper_read_maps(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps what, uint64_t address,
-                     int *ret_fd);
-/* How long to wait for maps that do not come, from now on. For the thread that reads them. */
+/* Reads the texts of a process (see KEEPER_STATS_BYTES), its maps through one of its threads: those
+ * that were asked for and perhaps others. `address` is for KEEPER_MAPS_AT, otherwise 0. Without its
+ * maps, *ret_maps is a negative errno. -ETIMEDOUT: the process keeps itself from being read. */
+int keeper_read_process(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps maps,
+                        uint64_t address, int *ret_maps, int *ret_fd);
+/* How long to wait for a process that does not let itself be read, from now on. For the thread that
+ * reads processes. */
 void keeper_set_patience(Keeper *keeper, unsigned ms);
 /* Reads the namespaces of a process. */
 int keeper_read_namespaces(Keeper *keeper, uint32_t pid, KeeperNamespace ret[KEEPER_NAMESPACES]);

@@ -77,7 +77,7 @@ static int keeper_request_check_file(const KeeperRequest *r) {
 }
 
 /* Only the mapping at an address has one. */
-static int keeper_request_check_maps(const KeeperRequest *r) {
+static int keeper_request_check_texts(const KeeperRequest *r) {
     if (r->file >= KEEPER_MAPS_KINDS || !keeper_request_is_process(r->pid) ||
         !keeper_request_is_process(r->tid))
         return -EINVAL;
@@ -263,7 +263,7 @@ static const struct KindRow {
     [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_OPEN_MEMORY]     = { "open-memory",     FIELD_EVENT,                        false, keeper_request_check_memory  },
     [KEEPER_OPEN_CODE_MAP]   = { "open-code-map",   FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_code_map },
-    [KEEPER_READ_MAPS]       = { "read-maps",       FIELD_FILE | FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_maps },
+    [KEEPER_READ_PROCESS]    = { "read-process",    FIELD_FILE | FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_texts },
 };
 
 static const struct {

@@ -41,7 +41,7 @@ typedef enum KeeperKind {
     KEEPER_LISTEN,
     KEEPER_OPEN_MEMORY,
     KEEPER_OPEN_CODE_MAP,
-    KEEPER_READ_MAPS,
+    KEEPER_READ_PROCESS,
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
@@ -76,7 +76,8 @@ typedef enum KeeperLack {
 typedef struct KeeperReply {
     uint32_t protocol;
     int32_t result; /* 0 or more, or a negative errno */
-    uint32_t slot;  /* to KEEPER_STATUS: a set of KeeperLack */
+    uint32_t slot;  /* to KEEPER_STATUS: a set of KeeperLack; to KEEPER_READ_PROCESS: the error of
+                     * reading its maps */
     uint32_t n_events, restarts, upgraded;
     uint64_t cpu_ns;
     KeeperFileId id;

@@ -34,11 +34,16 @@ typedef enum KeeperFile {
 
 /* What is read of the mappings of a process. */
 typedef enum KeeperMaps {
+    KEEPER_MAPS_NONE,
     KEEPER_MAPS_CODE, /* the executable ones */
     KEEPER_MAPS_ALL,
     KEEPER_MAPS_AT,    /* the one at an address; all, where the kernel cannot be asked for it */
     KEEPER_MAPS_KINDS, /* the number of kinds */
 } KeeperMaps;
+
+/* The texts of a process are a file: its stat file before and after its maps were read, each padded
+ * with zeros, and then lines of maps, where its offset is. */
+enum { KEEPER_STAT_BYTES = 1024, KEEPER_STATS_BYTES = 2 * KEEPER_STAT_BYTES };
 
 /* The namespaces of a process, in the order of the kernel's NAMESPACES record; zeros for a
  * namespace that this kernel does not have. */

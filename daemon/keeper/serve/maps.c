@@ -14,10 +14,14 @@
 
 /*
  * The kernel answers only while nobody changes the memory of the process, and a user's FUSE server
- * can make such a change last for ever. So maps are read in a helper, which is killed if it waits
- * too long, and copied to a file that nobody has to wait for. The copy is text in the kernel's own
- * format, also if the kernel was asked for single mappings, which costs less: so the recorder,
- * which has no rights, is the only one that parses it. Here a line is only examined for its 'x'.
+ * can make such a change, or an exec, last for ever. So a helper, which is killed if it waits too
+ * long, reads the texts of a process and copies them to a file that nobody has to wait for. The
+ * copy has the kernel's own format, also if the kernel was asked for single mappings, which costs
+ * less: so the recorder, which has no rights, is the only one that parses it. Here a line is only
+ * examined for its 'x'.
+ *
+ * The stat file is opened first and read again last: the kernel answers only while that very
+ * process exists, so what was read in between belongs to it.
  */
 
 enum {
@@ -174,6 +178,15 @@ static int maps_copy_text(int maps, bool all, MapsCopy *copy) {
     return r;
 }
 
+/* Empties the copy of maps, but not of what is before them. */
+static int maps_start_again(MapsCopy *copy) {
+    copy->used = copy->written = 0;
+    if (ftruncate(copy->fd, KEEPER_STATS_BYTES) < 0 ||
+        lseek(copy->fd, KEEPER_STATS_BYTES, SEEK_SET) < 0)
+        return -errno;
+    return 0;
+}
+
 static int maps_copy(int maps, const KeeperRequest *request, MapsCopy *copy) {
     static bool has_no_query; /* the kernel is older than 6.11 */
     KeeperMaps what = (KeeperMaps)request->file;
@@ -186,36 +199,66 @@ static int maps_copy(int maps, const KeeperRequest *request, MapsCopy *copy) {
         r = maps_ask_for_code(maps, copy);
     has_no_query |= r == -ENOTTY && what != KEEPER_MAPS_ALL;
     if (r == -ENOTTY || r == -ENAMETOOLONG) {
-        copy->used = copy->written = 0;
-        if (ftruncate(copy->fd, 0) < 0 || lseek(copy->fd, 0, SEEK_SET) < 0)
-            return -errno;
-        r = maps_copy_text(maps, what != KEEPER_MAPS_CODE, copy);
+        r = maps_start_again(copy);
+        if (r == 0)
+            r = maps_copy_text(maps, what != KEEPER_MAPS_CODE, copy);
     }
     return r == -ENOENT || r == -EFBIG ? 0 : r;
 }
 
-int maps_read(const KeeperRequest *request, int *ret_fd) {
-    _cleanup_close_ int maps = -1, to = -1;
+/* Adds the maps behind the stat texts. */
+static int maps_add_all(const KeeperRequest *request, int to) {
+    _cleanup_close_ int maps = -1;
     static MapsCopy copy;
     char path[64];
     int r;
 
+    if (request->file == KEEPER_MAPS_NONE)
+        return 0;
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/maps", request->pid,
              request->tid);
     maps = open(path, O_RDONLY | O_CLOEXEC);
     if (maps < 0)
-        return errno == ENOENT ? -ESRCH : -errno;
-    to = memfd_create("maps", MFD_CLOEXEC);
-    if (to < 0)
         return -errno;
     copy.fd = to;
-    copy.used = copy.written = 0;
-    r = maps_copy(maps, request, &copy);
+    r = maps_start_again(&copy);
+    if (r == 0)
+        r = maps_copy(maps, request, &copy);
     /* A process that ends while it is read has no more of them. */
-    if (r == 0 || r == -ESRCH)
-        r = maps_flush(&copy);
-    if (r < 0 || lseek(to, 0, SEEK_SET) < 0)
-        return r < 0 ? r : -errno;
+    return r == 0 || r == -ESRCH ? maps_flush(&copy) : r;
+}
+
+/* -ESRCH: the process is gone. */
+static int maps_copy_stat(int stat, int to, off_t at) {
+    char text[KEEPER_STAT_BYTES] = "";
+    ssize_t n = pread(stat, text, sizeof(text), 0);
+
+    if (n <= 0)
+        return n < 0 ? -errno : -ESRCH;
+    return pwrite(to, text, sizeof(text), at) == sizeof(text) ? 0 : -EIO;
+}
+
+int maps_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd) {
+    _cleanup_close_ int stat = -1, to = -1;
+    char path[32];
+    int r, maps;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", request->pid);
+    stat = open(path, O_RDONLY | O_CLOEXEC);
+    if (stat < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    to = memfd_create("process", MFD_CLOEXEC);
+    if (to < 0)
+        return -errno;
+    r = maps_copy_stat(stat, to, 0);
+    maps = r == 0 ? maps_add_all(request, to) : 0;
+    if (r == 0)
+        r = maps_copy_stat(stat, to, KEEPER_STAT_BYTES);
+    if (r == 0 && lseek(to, KEEPER_STATS_BYTES, SEEK_SET) < 0)
+        r = -errno;
+    if (r < 0)
+        return r;
+    *ret_error = (uint32_t)-maps;
     *ret_fd = TAKE_FD(to);
     return 0;
 }

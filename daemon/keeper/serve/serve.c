@@ -20,9 +20,9 @@
  * One table from kinds to handlers. Requests that open files of other processes are answered by
  * separate processes, the openers, each over its own socket: a file system can block an open() for
  * ever, and neither the keeper nor a recording thread may wait for that. Files of the kernel have
- * another opener than those of processes, and what a process maps is read by yet another, since the
- * process itself can block that. The file system of the store can be as slow, so a sealer changes
- * the owner of finished files. Each of these helpers is a fork of the keeper that holds
+ * another opener than those of processes, and what /proc says of a process is read by yet another,
+ * since the process itself can block that. The file system of the store can be as slow, so a sealer
+ * changes the owner of finished files. Each of these helpers is a fork of the keeper that holds
  * nothing but its socket and ends when it is closed: the openers also end with the keeper, the
  * sealer only with the recorder, which finishes its segments when the keeper is gone.
  */
@@ -217,9 +217,9 @@ static int serve_read_namespaces(ServeLink *link _unused_, const KeeperRequest *
     return opener_namespaces(request, answer->reply.namespaces);
 }
 
-static int serve_read_maps(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
-                           Answer *answer) {
-    int found = -1, r = maps_read(request, &found);
+static int serve_read_process(ServeLink *link _unused_, const KeeperRequest *request,
+                              int fd _unused_, Answer *answer) {
+    int found = -1, r = maps_read(request, &answer->reply.slot, &found);
 
     return serve_answer_fd(answer, r, found);
 }
@@ -276,7 +276,7 @@ static const struct HandlerRow {
     [KEEPER_OPEN_MAPPED]     = { IMAGES, serve_open_mapped     },
     [KEEPER_OPEN_IMAGE]      = { IMAGES, serve_open_image      },
     [KEEPER_OPEN_TRACEFS]    = { SYSTEM, serve_open_tracefs    },
-    [KEEPER_READ_NAMESPACES] = { SYSTEM, serve_read_namespaces },
+    [KEEPER_READ_NAMESPACES] = { MAPS,   serve_read_namespaces },
     [KEEPER_SEAL]            = { SEALER, serve_seal            },
     [KEEPER_TAKE_OVER]       = { KEEPER, serve_take_over       },
     [KEEPER_READY]           = { KEEPER, serve_ready           },
@@ -284,7 +284,7 @@ static const struct HandlerRow {
     [KEEPER_LISTEN]          = { KEEPER, serve_give_listening  },
     [KEEPER_OPEN_MEMORY]     = { KEEPER, serve_open_memory     },
     [KEEPER_OPEN_CODE_MAP]   = { IMAGES, serve_open_code_map   },
-    [KEEPER_READ_MAPS]       = { MAPS,   serve_read_maps       },
+    [KEEPER_READ_PROCESS]    = { MAPS,   serve_read_process    },
 };
 /* clang-format on */
 

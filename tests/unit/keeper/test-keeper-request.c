@@ -63,7 +63,7 @@ static KeeperRequest good(KeeperKind kind) {
         request.pid = 1;
         return request;
     case KEEPER_OPEN_CODE_MAP:
-    case KEEPER_READ_MAPS:
+    case KEEPER_READ_PROCESS:
         request.pid = request.tid = 1;
         return request;
     case KEEPER_OPEN_MAPPED:
@@ -125,8 +125,8 @@ TEST(a_field_that_a_kind_does_not_use_must_be_zero) {
 }
 
 TEST(the_pid_of_a_process_is_above_0) {
-    static const KeeperKind of_process[] = {KEEPER_READ_MAPS, KEEPER_OPEN_MAPPED, KEEPER_OPEN_IMAGE,
-                                            KEEPER_READ_NAMESPACES};
+    static const KeeperKind of_process[] = {KEEPER_READ_PROCESS, KEEPER_OPEN_MAPPED,
+                                            KEEPER_OPEN_IMAGE, KEEPER_READ_NAMESPACES};
 
     for (size_t i = 0; i < ARRAY_SIZE(of_process); i++) {
         KeeperRequest request = good(of_process[i]);
@@ -151,7 +151,7 @@ TEST(requests_for_files_of_the_kernel_name_no_process) {
 }
 
 TEST(only_a_request_for_the_mapping_at_an_address_has_one) {
-    KeeperRequest request = good(KEEPER_READ_MAPS);
+    KeeperRequest request = good(KEEPER_READ_PROCESS);
 
     request.start = 4096;
     CHECK_EQ(check(&request), -EINVAL);
@@ -161,10 +161,10 @@ TEST(only_a_request_for_the_mapping_at_an_address_has_one) {
     CHECK_OK(check(&request));
     request.end = 8192;
     CHECK_EQ(check(&request), -EINVAL);
-    request = good(KEEPER_READ_MAPS);
+    request = good(KEEPER_READ_PROCESS);
     request.file = KEEPER_MAPS_KINDS;
     CHECK_EQ(check(&request), -EINVAL);
-    request = good(KEEPER_READ_MAPS);
+    request = good(KEEPER_READ_PROCESS);
     request.tid = 0;
     CHECK_EQ(check(&request), -EINVAL);
 }

@@ -28,10 +28,11 @@ static char *read_all(int fd) {
 }
 
 static char *maps_of(KeeperMaps what, const void *address) {
-    int fd = -1, r = keeper_read_maps(served.keeper, (uint32_t)getpid(), (uint32_t)getpid(), what,
-                                      (uintptr_t)address, &fd);
+    int error, fd = -1,
+               r = keeper_read_process(served.keeper, (uint32_t)getpid(), (uint32_t)getpid(), what,
+                                       (uintptr_t)address, &error, &fd);
 
-    return r < 0 ? NULL : read_all(fd);
+    return r < 0 || error < 0 ? NULL : read_all(fd);
 }
 
 static char *own_maps(void) {
@@ -166,18 +167,45 @@ TEST(the_maps_of_a_process_with_thousands_of_mappings_are_read_whole) {
     (void)munmap(area, MANY * PAGE);
 }
 
-TEST(a_process_that_is_gone_has_no_maps) {
+TEST(the_stat_file_comes_with_the_maps_or_alone) {
+    _cleanup_close_ int with = -1, alone = -1, stat = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    char expected[KEEPER_STAT_BYTES] = "", text[KEEPER_STAT_BYTES], more;
+    uint32_t pid = (uint32_t)getpid();
+    int error = 1;
+
+    CHECK_OK(served_begin(&served));
+    CHECK_OK(keeper_read_process(served.keeper, pid, pid, KEEPER_MAPS_CODE, 0, &error, &with));
+    CHECK_EQ(error, 0);
+    CHECK_OK(keeper_read_process(served.keeper, pid, pid, KEEPER_MAPS_NONE, 0, &error, &alone));
+    CHECK_EQ(served_end(&served), 0);
+    CHECK(pread(stat, expected, sizeof(expected), 0) > 0);
+    /* "PID (COMM", and then what changes. */
+    *strchr(expected, ')') = '\0';
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(pread(with, text, sizeof(text), i * KEEPER_STAT_BYTES), KEEPER_STAT_BYTES);
+        CHECK_EQ(strncmp(text, expected, strlen(expected)), 0);
+        CHECK_EQ(pread(alone, text, sizeof(text), i * KEEPER_STAT_BYTES), KEEPER_STAT_BYTES);
+        CHECK_EQ(strncmp(text, expected, strlen(expected)), 0);
+        CHECK_EQ(text[sizeof(text) - 1], '\0');
+    }
+    CHECK_EQ(read(alone, &more, 1), 0);
+}
+
+TEST(a_process_that_is_gone_is_not_read) {
     pid_t pid = fork();
-    int fd = -1;
+    int error, fd = -1;
 
     if (pid == 0)
         _exit(0);
     CHECK_EQ(waitpid(pid, NULL, 0), pid);
     CHECK_OK(served_begin(&served));
-    CHECK_EQ(
-        keeper_read_maps(served.keeper, (uint32_t)pid, (uint32_t)pid, KEEPER_MAPS_CODE, 0, &fd),
-        -ESRCH);
-    CHECK_EQ(keeper_read_maps(served.keeper, 1, 2, KEEPER_MAPS_CODE, 0, &fd), -ESRCH);
+    CHECK_EQ(keeper_read_process(served.keeper, (uint32_t)pid, (uint32_t)pid, KEEPER_MAPS_CODE, 0,
+                                 &error, &fd),
+             -ESRCH);
+    /* Of a thread that is not one of the process there are no maps. */
+    CHECK_OK(keeper_read_process(served.keeper, 1, 2, KEEPER_MAPS_CODE, 0, &error, &fd));
+    CHECK_EQ(error, -ENOENT);
+    (void)close(fd);
     CHECK_EQ(served_end(&served), 0);
 }
 

@@ -77,10 +77,11 @@ static void *scan(void *argument) {
     Served *served = argument;
 
     for (int i = 0; i < 200; i++) {
-        int fd;
+        int error, fd;
 
-        if (keeper_read_maps(served->keeper, (uint32_t)getpid(), (uint32_t)getpid(),
-                             KEEPER_MAPS_CODE, 0, &fd) < 0)
+        if (keeper_read_process(served->keeper, (uint32_t)getpid(), (uint32_t)getpid(),
+                                KEEPER_MAPS_CODE, 0, &error, &fd) < 0 ||
+            error != 0)
             return (void *)1;
         (void)close(fd);
     }

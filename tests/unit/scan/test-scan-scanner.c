@@ -500,7 +500,7 @@ TEST(the_scanner_can_be_freed_at_any_moment) {
 
 TEST(the_scanner_goes_on_without_a_keeper) {
     CHECK_OK(begin());
-    keeper.refuses = EPIPE;
+    keeper.refuses_all = EPIPE;
     told.stop_after_all = 1;
     CHECK_OK(scanner_all(scanner));
     CHECK_OK(loop_run(loop));
