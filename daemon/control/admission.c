@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "control/control-private.h"
+#include "control/intake.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -48,16 +49,16 @@ static bool admission_has_room(const Control *control, const Peer *peer) {
     return of_uid < OF_UID_MAX;
 }
 
-/* Takes ownership of fd and parameters. The client has sent nothing yet, but it reads this error
- * instead of its first reply. */
-static void admission_turn_away(int fd, const char *error, json_t *parameters) {
+/* Takes ownership of fd and parameters. The client reads this error instead of its first reply. */
+static void admission_turn_away(const Control *control, int fd, const char *error,
+                                json_t *parameters) {
     _cleanup_json_ json_t *message = json_pack("{s:s, s:o}", "error", error, "parameters",
                                                parameters ? parameters : json_object());
     _cleanup_(buffer_done) Buffer out = {};
 
     if (message && message_append(&out, message) == 0)
         (void)!send(fd, out.data, out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    closep(&fd);
+    intake_close(control, fd);
 }
 
 /* Takes ownership of fd. */
@@ -70,14 +71,14 @@ static void admission_let_in(Control *control, int fd) {
         log_limited(
             &rate, LOG_LEVEL_WARNING, r,
             "Failed to read the user of a connection to the control socket, closing it: %m");
-        closep(&fd);
+        intake_close(control, fd);
     } else if (peer.right == RIGHT_NOTHING)
-        admission_turn_away(fd, "org.varlink.service.PermissionDenied", NULL);
+        admission_turn_away(control, fd, "org.varlink.service.PermissionDenied", NULL);
     else if (!admission_has_room(control, &peer)) {
         log_limited(&rate, LOG_LEVEL_NOTICE, 0,
                     "There is no room for another connection of user %u (pid %d)",
                     (unsigned)peer.uid, (int)peer.pid);
-        admission_turn_away(fd, "io.profd.Control.Busy",
+        admission_turn_away(control, fd, "io.profd.Control.Busy",
                             json_pack("{s:i}", "retryAfterMs", BUSY_RETRY_MS));
     } else
         (void)caller_new(control, fd, &peer);

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include "control/control-private.h"
+#include "control/intake.h"
 #include "util/clock.h"
+#include "util/log.h"
 
 /*
  * A connection reads bytes, handles messages one after the other, and writes bytes. It does one
@@ -78,6 +80,15 @@ static size_t caller_room(const Caller *caller) {
     return MESSAGE_BYTES_MAX + 1 - (caller->in.size - caller->taken);
 }
 
+static void caller_log_descriptors(const Caller *caller) {
+    static LogRate rate = {.interval_ns = CONTROL_RATE_NS, .burst = 5};
+
+    log_limited(&rate, LOG_LEVEL_NOTICE, 0,
+                "User %u (pid %d) sent a descriptor to the control socket, which takes none, "
+                "closing the connection",
+                (unsigned)caller->peer.uid, (int)caller->peer.pid);
+}
+
 static int caller_on_readable(void *userdata) {
     Caller *caller = userdata;
     size_t want;
@@ -92,10 +103,13 @@ static int caller_on_readable(void *userdata) {
         caller_wake(caller);
         return 0;
     }
-    n = recv(caller->fd, caller->in.data + caller->in.size, want, MSG_DONTWAIT);
+    n = intake_receive(caller->fd, caller->in.data + caller->in.size, want);
     if (n > 0)
         buffer_commit(&caller->in, (size_t)n);
-    else if (n == 0 || errno != EAGAIN) {
+    else if (n == -EPERM) {
+        caller_log_descriptors(caller);
+        caller->is_done = true;
+    } else if (n != -EAGAIN) {
         caller->has_ended = true;
         caller->is_gone = n < 0 || caller_is_hung_up(caller);
     }
@@ -271,7 +285,7 @@ int caller_new(Control *control, int fd, const Peer *peer) {
     int r;
 
     if (!caller) {
-        closep(&fd);
+        intake_close(control, fd);
         return -ENOMEM;
     }
     *caller = (Caller){.control = control,
@@ -306,7 +320,7 @@ Caller *caller_free(Caller *caller) {
     loop_source_free(caller->turn);
     buffer_done(&caller->in);
     buffer_done(&caller->out);
-    closep(&caller->fd);
+    intake_close(control, caller->fd);
     free(caller);
     return NULL;
 }

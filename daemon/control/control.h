@@ -109,6 +109,8 @@ typedef struct ControlOptions {
     uint64_t idle_ns; /* 0: the default of 45 s */
     /* May be NULL. */
     void (*on_connection_gone)(void *userdata, uint64_t connection);
+    /* Takes over a connection in which descriptors wait: closing it may take for ever. */
+    void (*dispose)(void *userdata, int fd);
     void *userdata;
 } ControlOptions;
 

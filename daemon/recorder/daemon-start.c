@@ -225,6 +225,10 @@ static int daemon_start_sampling(Daemon *daemon) {
     return r;
 }
 
+static void daemon_start_dispose(void *userdata, int fd) {
+    keeper_dispose(((Daemon *)userdata)->options.keeper, fd);
+}
+
 static int daemon_start_listen_to_clients(Daemon *daemon) {
     const DaemonMethods *methods = daemon->options.methods;
     ControlOptions options = {.loop = daemon->loop,
@@ -233,6 +237,7 @@ static int daemon_start_listen_to_clients(Daemon *daemon) {
                               .groups = groups_find(),
                               .version = PROFD_VERSION,
                               .on_connection_gone = methods->on_connection_gone,
+                              .dispose = daemon_start_dispose,
                               .userdata = daemon};
     int r = keeper_listen(daemon->options.keeper, &options.fd);
 

@@ -14,6 +14,11 @@
 
 enum { TRY_MS = 50 };
 
+/* Of Linux 6.16; older headers lack it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 static int unix_socket_new(int *ret_fd) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -21,6 +26,14 @@ static int unix_socket_new(int *ret_fd) {
         return -errno;
     *ret_fd = fd;
     return 0;
+}
+
+/* Clients that send some get EPERM; so do those of accepted sockets. Older kernels do not know it.
+ */
+static void unix_socket_refuse_descriptors(int fd) {
+    int off = 0;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
 static int unix_socket_bind(int fd, const struct sockaddr_un *address, mode_t mask) {
@@ -66,6 +79,8 @@ int unix_socket_listen(const struct sockaddr_un *address, const UnixSocketOption
         if (r == 0)
             r = unix_socket_bind(fd, address, options->mask);
     }
+    if (r == 0)
+        unix_socket_refuse_descriptors(fd);
     if (r == 0 && listen(fd, options->backlog) < 0)
         r = -errno;
     if (r < 0)

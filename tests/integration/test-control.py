@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -276,6 +277,39 @@ def hostile_clients_cost_no_sample():
         equal([lost for _, lost in counts if lost != "none"], [], "lost samples")
         for words in ("There is no room for another connection of user", "sent a message that is no call"):
             check(words in daemon.log(), f"the log has no '{words}'")
+
+
+def blocked_sender():
+    """A socket with more to send than is read, and what keeps it so."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    sending = socket.create_connection(listening.getsockname())
+    reading = listening.accept()[0]
+    sending.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sending.send(bytes(65536))
+    return sending, (listening, reading)
+
+
+@test
+def a_descriptor_that_takes_for_ever_to_close_does_not_stop_profd():
+    """A kernel since 6.16 lets profd refuse it; otherwise a helper of profd gets it."""
+    with scratch() as folder, Daemon(folder) as daemon:
+        sending, others = blocked_sender()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(socket_of(daemon))
+            try:
+                sending.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+                socket.send_fds(s, [CALL], [sending.fileno()])
+            except PermissionError:
+                print("# the kernel refuses it")
+                sending.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+            # The last one that is open is on its way to profd.
+            sending.close()
+            ping(socket_of(daemon))
+        equal(daemon.stop(), 0, "status of profd")
+        for other in others:
+            other.close()
 
 
 def connects(path):

@@ -24,7 +24,7 @@
 
 #include "elf/server.h"
 #include "keeper/request/keeper-client.h"
-#include "keeper/serve/maps.h"
+#include "keeper/serve/proc-copy.h"
 #include "util/macro.h"
 
 struct Keeper {
@@ -138,7 +138,7 @@ int keeper_read_process(Keeper *keeper, uint32_t pid, uint32_t tid, KeeperMaps m
     if (keeper->root[0] != '\0' || keeper->proc > 0 || keeper->has_no_query ||
         keeper->before_maps || keeper->refuses != 0)
         return stand_in_read_process(keeper, pid, tid, maps != KEEPER_MAPS_NONE, ret_maps, ret_fd);
-    r = maps_read(&request, &error, ret_fd);
+    r = proc_copy_read(&request, &error, ret_fd);
     *ret_maps = -(int)error;
     return r;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "util/clock.h"
 #include "util/fd-message.h"
@@ -23,6 +24,7 @@
 enum {
     HELPER_TIMEOUTS_MAX = 12, /* for a helper that is only waiting for a CPU */
     WAIT_MS = 2,
+    SEND_MS = 20,
     STAT_SIZE = 512, /* enough of the line for the process state */
 };
 
@@ -186,6 +188,32 @@ int keeper_lane_call_helper(Keeper *keeper, KeeperLane number, const KeeperReque
         r = -EPROTO;
     closep(&got);
     return r < 0 ? r : MIN(reply.result, 0);
+}
+
+/* A helper that is only slow takes it in a moment. */
+static int keeper_lane_try_to_send(const Lane *lane, const KeeperRequest *request, int fd) {
+    struct pollfd writable = {.fd = lane->fd, .events = POLLOUT};
+    int r = message_send(lane->fd, request, sizeof(*request), fd, MSG_DONTWAIT);
+
+    if (r == -EAGAIN && poll(&writable, 1, SEND_MS) > 0)
+        r = message_send(lane->fd, request, sizeof(*request), fd, MSG_DONTWAIT);
+    return r;
+}
+
+int keeper_lane_send(Keeper *keeper, KeeperLane number, const KeeperRequest *request, int fd) {
+    Lane *lane = &keeper->helpers[number];
+    int r = -EAGAIN;
+
+    keeper_lane_lock(keeper, lane);
+    for (unsigned i = 0; r < 0 && i < 2; i++) {
+        r = lane->fd < 0 ? keeper_lane_start_helper(keeper, number, lane) : 0;
+        if (r == 0)
+            r = keeper_lane_try_to_send(lane, request, fd);
+        if (r < 0)
+            closep(&lane->fd);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return r;
 }
 
 Lane keeper_lane_of(int fd) {

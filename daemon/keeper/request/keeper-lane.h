@@ -41,6 +41,10 @@ int keeper_lane_call(Keeper *keeper, const KeeperRequest *request, int fd, Keepe
 int keeper_lane_call_for_fd(Keeper *keeper, const KeeperRequest *request, KeeperReply *ret,
                             int *ret_fd);
 int keeper_lane_open(Keeper *keeper, KeeperLane lane, KeeperReply *ret, int *ret_fd);
+/* Sends a request that has no reply, and waits for a moment at most. A helper that does not take it
+ * is replaced.
+ */
+int keeper_lane_send(Keeper *keeper, KeeperLane number, const KeeperRequest *request, int fd);
 /* A helper that is stuck or died is abandoned, and the next call starts another. */
 int keeper_lane_call_helper(Keeper *keeper, KeeperLane number, const KeeperRequest *request, int fd,
                             KeeperReply *ret, int *ret_fd);

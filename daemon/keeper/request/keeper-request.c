@@ -263,6 +263,7 @@ static const struct KindRow {
     [KEEPER_LISTEN]          = { "listen",          0,                                  false, keeper_request_check_nothing },
     [KEEPER_OPEN_MEMORY]     = { "open-memory",     FIELD_EVENT,                        false, keeper_request_check_memory  },
     [KEEPER_OPEN_CODE_MAP]   = { "open-code-map",   FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_code_map },
+    [KEEPER_CLOSE]           = { "close",           0,                                  true,  keeper_request_check_nothing },
     [KEEPER_READ_PROCESS]    = { "read-process",    FIELD_FILE | FIELD_PID | FIELD_TID | FIELD_RANGE, false, keeper_request_check_texts },
 };
 

@@ -21,6 +21,7 @@ typedef enum KeeperLane {
     KEEPER_LANE_IMAGES, /* opens files of other processes, on any file system */
     KEEPER_LANE_SEAL,   /* hands finished files to their readers */
     KEEPER_LANE_MAPS,   /* reads what other processes map */
+    KEEPER_LANE_CLOSE,  /* closes what may take for ever to close */
     KEEPER_LANE_ELF,    /* reads ELF files, see elf/elf-request.h */
     KEEPER_LANES,       /* the number of lanes */
 } KeeperLane;

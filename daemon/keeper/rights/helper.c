@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,27 +24,8 @@ bool helpers_have_room(const Helpers *helpers, KeeperLane lane) {
     return n < HELPERS_MAX;
 }
 
-int helpers_share(Helpers *helpers) {
-    void *shared;
-
-    if (helpers->living)
-        return 0;
-    shared = mmap(NULL, KEEPER_LANES * sizeof(*helpers->living), PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return -errno;
-    helpers->living = shared;
-    return 0;
-}
-
-bool helpers_are_scarce(const Helpers *helpers) {
-    return helpers->living && (helpers->living[KEEPER_LANE_IMAGES] >= HELPERS_SCARCE ||
-                               helpers->living[KEEPER_LANE_ELF] >= HELPERS_SCARCE);
-}
-
 void helpers_add(Helpers *helpers, KeeperLane lane, pid_t pid) {
     assert(helpers->n < ARRAY_SIZE(helpers->list));
-    helpers->living[lane]++;
     helpers->list[helpers->n].lane = lane;
     helpers->list[helpers->n++].pid = pid;
 }
@@ -53,7 +33,6 @@ void helpers_add(Helpers *helpers, KeeperLane lane, pid_t pid) {
 void helpers_ended(Helpers *helpers, pid_t pid, uint64_t cpu_ns) {
     for (size_t i = 0; i < helpers->n; i++)
         if (helpers->list[i].pid == pid) {
-            helpers->living[helpers->list[i].lane]--;
             helpers->list[i] = helpers->list[--helpers->n];
             helpers->ended_cpu_ns += cpu_ns;
             return;

@@ -7,7 +7,6 @@
  * helpers are counted by kind, and a kind that is stuck completely does not affect the others.
  */
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,10 +14,7 @@
 
 #include "keeper/request/keeper-type.h"
 
-enum {
-    HELPERS_MAX = 16,   /* of a lane; more than one is alive only if some are stuck */
-    HELPERS_SCARCE = 8, /* the others are for files that only root can make a helper wait for */
-};
+enum { HELPERS_MAX = 16 }; /* of a lane; more than one is alive only if some are stuck */
 
 typedef struct Helpers {
     struct {
@@ -26,17 +22,10 @@ typedef struct Helpers {
         KeeperLane lane;
     } list[KEEPER_LANES * HELPERS_MAX];
     size_t n;
-    /* How many of each lane live, in memory that the helpers share; NULL: none was started yet. */
-    _Atomic uint32_t *living;
     uint64_t ended_cpu_ns; /* of those that have ended */
 } Helpers;
 
 bool helpers_have_room(const Helpers *helpers, KeeperLane lane);
-/* Must succeed before the first helper is added. */
-int helpers_share(Helpers *helpers);
-/* In a helper too: so many of those that touch files of processes are stuck that files on which any
- * user can make a helper wait must not be touched. */
-bool helpers_are_scarce(const Helpers *helpers);
 void helpers_add(Helpers *helpers, KeeperLane lane, pid_t pid);
 /* Notes that a helper was reaped, and the CPU time it had used. */
 void helpers_ended(Helpers *helpers, pid_t pid, uint64_t cpu_ns);

@@ -315,6 +315,10 @@ int sandbox_sealer(const KeeperHost *host _unused_) {
     return sandbox_keep_of(SEALER);
 }
 
+int sandbox_closer(const KeeperHost *host _unused_) {
+    return sandbox_keep(0);
+}
+
 int sandbox_maps(const KeeperHost *host _unused_) {
     return sandbox_keep_of(MAPS);
 }

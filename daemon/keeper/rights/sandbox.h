@@ -20,6 +20,8 @@ int sandbox_opener(const KeeperHost *host);
 int sandbox_images(const KeeperHost *host);
 /* Keeps only what changing the owner of a file needs. */
 int sandbox_sealer(const KeeperHost *host);
+/* Keeps nothing. */
+int sandbox_closer(const KeeperHost *host);
 /* Keeps only what reading the maps of other users' processes needs. */
 int sandbox_maps(const KeeperHost *host);
 /* Between fork and exec: becomes the recorder's user, without any rights. */

@@ -20,6 +20,7 @@
 #include <sys/vfs.h>
 
 #include "keeper/rights/capability.h"
+#include "keeper/serve/overlay.h"
 #include "util/bytes.h"
 #include "util/file.h"
 
@@ -152,28 +153,27 @@ static void opener_find_generation(int fd, KeeperFileId *id) {
 
 /*
  * A user's program serves FUSE and may never answer. It may also be below an overlay, which any
- * user can mount in a user namespace: nothing shows that, and containers need overlays, so they are
- * only refused while many helpers are stuck.
+ * user can mount in a user namespace.
  */
-static int opener_refuse_fuse(const Helpers *helpers, int found) {
+static int opener_refuse_fuse(int found, uint32_t pid) {
     struct statfs system;
 
     if (fstatfs(found, &system) < 0)
         return -errno;
-    if (system.f_type == OVERLAYFS_SUPER_MAGIC && helpers_are_scarce(helpers))
-        return -EHOSTDOWN;
+    if (system.f_type == OVERLAYFS_SUPER_MAGIC)
+        return overlay_is_of_system(found, pid) ? 0 : -EOPNOTSUPP;
     return system.f_type == FUSE_SUPER_MAGIC ? -EOPNOTSUPP : 0;
 }
 
 /* found: an O_PATH descriptor of the file to examine. */
-static int opener_open_elf(const Helpers *helpers, int found, KeeperFileId *ret_id, int *ret_fd) {
+static int opener_open_elf(uint32_t pid, int found, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int fd = -1;
     char path[64];
     KeeperFileId id;
     int r = opener_identify(found, &id);
 
     if (r == 0)
-        r = opener_refuse_fuse(helpers, found);
+        r = opener_refuse_fuse(found, pid);
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
@@ -191,8 +191,7 @@ static int opener_open_elf(const Helpers *helpers, int found, KeeperFileId *ret_
     return 0;
 }
 
-int opener_mapped(const Helpers *helpers, const KeeperRequest *request, KeeperFileId *ret_id,
-                  int *ret_fd) {
+int opener_mapped(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int found = -1;
     char path[96];
     int r;
@@ -200,7 +199,7 @@ int opener_mapped(const Helpers *helpers, const KeeperRequest *request, KeeperFi
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
              request->start, request->end);
     r = opener_open_plain(path, O_PATH, &found);
-    return r < 0 ? r : opener_open_elf(helpers, found, ret_id, ret_fd);
+    return r < 0 ? r : opener_open_elf(request->pid, found, ret_id, ret_fd);
 }
 
 /* The root folder as the process sees it. */
@@ -211,24 +210,22 @@ static int opener_open_root(uint32_t pid, int *ret_fd) {
     return opener_open_plain(path, O_PATH | O_DIRECTORY, ret_fd);
 }
 
-static int opener_open_by_path(const Helpers *helpers, const KeeperRequest *request,
-                               KeeperFileId *ret_id, int *ret_fd) {
+static int opener_open_by_path(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     _cleanup_close_ int root = -1, found = -1;
     int r = opener_open_root(request->pid, &root);
 
     if (r < 0)
         return r;
     found = opener_open_below(root, request->path, O_PATH, RESOLVE_IN_ROOT);
-    return found < 0 ? found : opener_open_elf(helpers, found, ret_id, ret_fd);
+    return found < 0 ? found : opener_open_elf(request->pid, found, ret_id, ret_fd);
 }
 
-int opener_image(const Helpers *helpers, const KeeperRequest *request, KeeperFileId *ret_id,
-                 int *ret_fd) {
+int opener_image(const KeeperRequest *request, KeeperFileId *ret_id, int *ret_fd) {
     int r = capabilities_rest();
 
     if (r < 0)
         return r;
-    r = opener_open_by_path(helpers, request, ret_id, ret_fd);
+    r = opener_open_by_path(request, ret_id, ret_fd);
     (void)capabilities_use();
     return r;
 }
@@ -259,8 +256,7 @@ static int opener_user_of(uint32_t pid, uid_t *ret) {
 
 /* The user may have mounted anything in a namespace of his own, also a file of somebody else over
  * the one that is opened: so no mount is crossed below /tmp. */
-static int opener_find_perf_map(const Helpers *helpers, const KeeperRequest *request,
-                                int *ret_found) {
+static int opener_find_perf_map(const KeeperRequest *request, int *ret_found) {
     _cleanup_close_ int root = -1, folder = -1;
     char path[64];
     int r = opener_open_root(request->pid, &root);
@@ -271,7 +267,7 @@ static int opener_find_perf_map(const Helpers *helpers, const KeeperRequest *req
         opener_open_below(root, "tmp", O_PATH | O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
     if (folder < 0)
         return folder;
-    r = opener_refuse_fuse(helpers, folder);
+    r = opener_refuse_fuse(folder, request->pid);
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "perf-%" PRIu32 ".map", request->tid);
@@ -305,7 +301,7 @@ static bool opener_is_jitdump(int fd) {
            (magic == JITDUMP_MAGIC || magic == __builtin_bswap32(JITDUMP_MAGIC));
 }
 
-int opener_code_map(const Helpers *helpers, const KeeperRequest *request, int *ret_fd) {
+int opener_code_map(const KeeperRequest *request, int *ret_fd) {
     bool is_mapped = request->end > 0;
     _cleanup_close_ int found = -1, fd = -1;
     char path[96];
@@ -313,10 +309,9 @@ int opener_code_map(const Helpers *helpers, const KeeperRequest *request, int *r
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, request->pid,
              request->start, request->end);
-    r = is_mapped ? opener_open_plain(path, O_PATH, &found)
-                  : opener_find_perf_map(helpers, request, &found);
+    r = is_mapped ? opener_open_plain(path, O_PATH, &found) : opener_find_perf_map(request, &found);
     if (r == 0)
-        r = opener_refuse_fuse(helpers, found);
+        r = opener_refuse_fuse(found, request->pid);
     if (r == 0)
         r = opener_check_owned(found, request->pid);
     if (r < 0)

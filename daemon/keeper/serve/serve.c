@@ -9,7 +9,7 @@
 
 #include "keeper/rights/exec.h"
 #include "keeper/rights/sandbox.h"
-#include "keeper/serve/maps.h"
+#include "keeper/serve/proc-copy.h"
 #include "keeper/serve/opener.h"
 #include "keeper/serve/sealer.h"
 #include "util/clock.h"
@@ -22,9 +22,10 @@
  * ever, and neither the keeper nor a recording thread may wait for that. Files of the kernel have
  * another opener than those of processes, and what /proc says of a process is read by yet another,
  * since the process itself can block that. The file system of the store can be as slow, so a sealer
- * changes the owner of finished files. Each of these helpers is a fork of the keeper that holds
- * nothing but its socket and ends when it is closed: the openers also end with the keeper, the
- * sealer only with the recorder, which finishes its segments when the keeper is gone.
+ * changes the owner of finished files; and a closer closes what may take for ever to close. Each of
+ * these helpers is a fork of the keeper that holds nothing but its socket and ends when it is
+ * closed: all but the sealer also end with the keeper, the sealer only with the recorder, which
+ * finishes its segments when the keeper is gone.
  */
 
 typedef struct Answer {
@@ -45,7 +46,7 @@ static int serve_answer_fd(Answer *answer, int r, int fd) {
 }
 
 /* The process that handles a kind of request: the keeper, or one of its helpers. */
-typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER, MAPS } Side;
+typedef enum Side { KEEPER, SYSTEM, IMAGES, SEALER, MAPS, CLOSER } Side;
 
 /* clang-format off */
 static const struct HelperRow {
@@ -59,6 +60,7 @@ static const struct HelperRow {
     [KEEPER_LANE_IMAGES] = { IMAGES, "profd-images", sandbox_images, false, true,  false },
     [KEEPER_LANE_SEAL]   = { SEALER, "profd-sealer", sandbox_sealer, false, true,  true  },
     [KEEPER_LANE_MAPS]   = { MAPS,   "profd-maps",   sandbox_maps,   false, true,  false },
+    [KEEPER_LANE_CLOSE]  = { CLOSER, "profd-closer", sandbox_closer, false, true,  false },
 };
 /* clang-format on */
 
@@ -69,10 +71,7 @@ enum { HELPER_KILLED_FIRST = 200 };
 /* A silent helper may hang for ever, and then must not keep the log open. */
 static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
-    ServeContext context = {.host = keeper->host,
-                            .life = -1,
-                            .listen = -1,
-                            .helpers = {.living = keeper->helpers.living}};
+    ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
     ServeLink link = {.context = &context, .fd = socket, .lane = lane};
 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
@@ -95,7 +94,7 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
                            Answer *answer) {
     KeeperLane lane = (KeeperLane)request->slot;
     ServeContext *context = link->context;
-    int pair[2], r;
+    int pair[2];
     pid_t pid;
 
     /* The recorder asks for a new helper because the last one failed it. */
@@ -105,9 +104,6 @@ static int serve_open_lane(ServeLink *link, const KeeperRequest *request, int fd
         return -EBUSY;
     if (lane == KEEPER_LANE_ELF && !serve_has_elf(context))
         return -ENOENT;
-    r = helpers_share(&context->helpers);
-    if (r < 0)
-        return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     pid = fork();
@@ -184,23 +180,23 @@ static int serve_open_file(ServeLink *link _unused_, const KeeperRequest *reques
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_mapped(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                             Answer *answer) {
-    int found = -1, r = opener_mapped(&link->context->helpers, request, &answer->reply.id, &found);
+static int serve_open_mapped(ServeLink *link _unused_, const KeeperRequest *request,
+                             int fd _unused_, Answer *answer) {
+    int found = -1, r = opener_mapped(request, &answer->reply.id, &found);
 
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_image(ServeLink *link, const KeeperRequest *request, int fd _unused_,
+static int serve_open_image(ServeLink *link _unused_, const KeeperRequest *request, int fd _unused_,
                             Answer *answer) {
-    int found = -1, r = opener_image(&link->context->helpers, request, &answer->reply.id, &found);
+    int found = -1, r = opener_image(request, &answer->reply.id, &found);
 
     return serve_answer_fd(answer, r, found);
 }
 
-static int serve_open_code_map(ServeLink *link, const KeeperRequest *request, int fd _unused_,
-                               Answer *answer) {
-    int found = -1, r = opener_code_map(&link->context->helpers, request, &found);
+static int serve_open_code_map(ServeLink *link _unused_, const KeeperRequest *request,
+                               int fd _unused_, Answer *answer) {
+    int found = -1, r = opener_code_map(request, &found);
 
     return serve_answer_fd(answer, r, found);
 }
@@ -219,7 +215,7 @@ static int serve_read_namespaces(ServeLink *link _unused_, const KeeperRequest *
 
 static int serve_read_process(ServeLink *link _unused_, const KeeperRequest *request,
                               int fd _unused_, Answer *answer) {
-    int found = -1, r = maps_read(request, &answer->reply.slot, &found);
+    int found = -1, r = proc_copy_read(request, &answer->reply.slot, &found);
 
     return serve_answer_fd(answer, r, found);
 }
@@ -227,6 +223,13 @@ static int serve_read_process(ServeLink *link _unused_, const KeeperRequest *req
 static int serve_seal(ServeLink *link, const KeeperRequest *request, int fd,
                       Answer *answer _unused_) {
     return sealer_seal(link->context->host, fd, request->sensitive != 0);
+}
+
+/* The descriptor is closed after this, by the caller. */
+static int serve_close(ServeLink *link _unused_, const KeeperRequest *request _unused_,
+                       int fd _unused_, Answer *answer) {
+    answer->later = true;
+    return 0;
 }
 
 static int serve_give_listening(ServeLink *link, const KeeperRequest *request _unused_,
@@ -285,6 +288,7 @@ static const struct HandlerRow {
     [KEEPER_OPEN_MEMORY]     = { KEEPER, serve_open_memory     },
     [KEEPER_OPEN_CODE_MAP]   = { IMAGES, serve_open_code_map   },
     [KEEPER_READ_PROCESS]    = { MAPS,   serve_read_process    },
+    [KEEPER_CLOSE]           = { CLOSER, serve_close           },
 };
 /* clang-format on */
 

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 
 #include "make-control.h"
+#include "make-lingering.h"
 #include "protocol/message.h"
 #include "util/clock.h"
 
@@ -375,6 +376,52 @@ TEST(a_thousand_new_connections_do_not_disturb_existing_ones) {
     CHECK_OK(ping(first));
     (void)close(first);
     CHECK(memory_is_bounded(&server));
+    CHECK_EQ(control_server_end(&server), 0);
+}
+
+/* On a listening socket that does not refuse descriptors, as before Linux 6.16. */
+TEST(descriptors_that_take_for_ever_to_close_delay_nobody) {
+    enum { ROOM = 15 }; /* for connections of a user who has one already */
+    int connections[ROOM + 1], other;
+    ControlServer server;
+    Lingering read_with, unread, turned_away;
+    char text[TEXT_MAX];
+
+    CHECK_OK(control_server_begin(&server, 0));
+    /* Made here, so that the server does not have them. */
+    CHECK_OK(lingering_new(&read_with));
+    CHECK_OK(lingering_new(&unread));
+    CHECK_OK(lingering_new(&turned_away));
+    other = control_connect(&server);
+    CHECK(other >= 0);
+    CHECK_OK(ping(other));
+    /* With a whole message; then behind one for which no reply was read yet. */
+    connections[0] = control_connect(&server);
+    CHECK_OK(lingering_send(&read_with, connections[0], PING, sizeof(PING)));
+    CHECK_EQ(control_hear(connections[0], text, sizeof(text)), 0);
+    CHECK_OK(ping(other));
+    connections[1] = control_connect(&server);
+    CHECK_OK(control_say(connections[1], STOP, sizeof(STOP)));
+    CHECK_OK(lingering_send(&unread, connections[1], "{", 1));
+    (void)close(connections[1]);
+    CHECK_OK(ping(other));
+    (void)close(connections[0]);
+    for (size_t i = 0; i < ROOM; i++) {
+        connections[i] = control_connect(&server);
+        CHECK_OK(ping(connections[i]));
+    }
+    /* There is no room for it. */
+    (void)kill(server.pid, SIGSTOP);
+    connections[ROOM] = control_connect(&server);
+    CHECK_OK(lingering_send(&turned_away, connections[ROOM], PING, sizeof(PING)));
+    (void)kill(server.pid, SIGCONT);
+    CHECK(control_hear(connections[ROOM], text, sizeof(text)) > 0);
+    CHECK(strstr(text, "Busy") != NULL);
+    CHECK_OK(ping(other));
+    for (size_t i = 0; i <= ROOM; i++)
+        (void)close(connections[i]);
+    CHECK_OK(ping(other));
+    (void)close(other);
     CHECK_EQ(control_server_end(&server), 0);
 }
 

@@ -92,7 +92,8 @@ TEST(a_valid_request_of_each_kind_passes_and_has_a_name) {
         CHECK_OK(keeper_request_check(&request, sizeof(request), &got));
         CHECK_EQ(memcmp(&request, &got, sizeof(got)), 0);
         CHECK(strlen(keeper_request_name((KeeperKind)kind)) > 0);
-        CHECK_EQ(keeper_request_has_fd((KeeperKind)kind), kind == KEEPER_SEAL);
+        CHECK_EQ(keeper_request_has_fd((KeeperKind)kind),
+                 kind == KEEPER_SEAL || kind == KEEPER_CLOSE);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "make-lingering.h"
 #include "util/bytes.h"
 #include "util/fd-message.h"
 
@@ -187,6 +188,27 @@ TEST(dead_or_hung_helpers_are_replaced_and_delay_nobody) {
         (void)usleep(1000);
     CHECK(is_dead(second));
     CHECK(is_dead(sealer));
+    CHECK_EQ(served_end(&served), 0);
+}
+
+TEST(what_takes_for_ever_to_close_is_closed_by_a_helper_that_is_replaced) {
+    Lingering lingering;
+    int pipes[2];
+    Served served;
+    char byte;
+
+    CHECK_OK(served_begin(&served));
+    /* Made here, so that only the helper gets them. */
+    CHECK_OK(lingering_new(&lingering));
+    CHECK_OK(pipe2(pipes, O_CLOEXEC));
+    keeper_dispose(served.keeper, lingering.fd);
+    /* Behind it, until no more fit. */
+    for (unsigned i = 0; i < 500; i++)
+        keeper_dispose(served.keeper, fcntl(pipes[1], F_DUPFD_CLOEXEC, 3));
+    keeper_dispose(served.keeper, pipes[1]);
+    CHECK_EQ(read(pipes[0], &byte, 1), 0);
+    (void)close(pipes[0]);
+    (void)close(lingering.other);
     CHECK_EQ(served_end(&served), 0);
 }
 

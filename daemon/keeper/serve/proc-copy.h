@@ -7,4 +7,4 @@
 
 /* Takes a checked request; see KEEPER_STATS_BYTES for the file. *ret_error: the positive errno of
  * reading the maps, or 0. -ESRCH: the process has ended. */
-int maps_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd);
+int proc_copy_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd);

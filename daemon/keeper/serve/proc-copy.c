@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "keeper/serve/maps.h"
+#include "keeper/serve/proc-copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,13 +31,13 @@ enum {
     QUERIES_MAX = 1 << 20,     /* many more mappings than can exist at a time */
 };
 
-typedef struct MapsCopy {
+typedef struct ProcCopy {
     int fd;
     size_t used, written;
     char data[BUFFER_SIZE];
-} MapsCopy;
+} ProcCopy;
 
-static int maps_flush(MapsCopy *copy) {
+static int proc_copy_flush(ProcCopy *copy) {
     size_t done = 0;
 
     while (done < copy->used) {
@@ -53,7 +53,7 @@ static int maps_flush(MapsCopy *copy) {
 }
 
 /* -EFBIG: the copy is complete enough. */
-static int maps_add(MapsCopy *copy, const char *text, size_t n) {
+static int proc_copy_add(ProcCopy *copy, const char *text, size_t n) {
     while (n > 0) {
         size_t part = MIN(n, sizeof(copy->data) - copy->used);
         int r;
@@ -62,7 +62,7 @@ static int maps_add(MapsCopy *copy, const char *text, size_t n) {
         copy->used += part;
         text += part;
         n -= part;
-        r = copy->used == sizeof(copy->data) ? maps_flush(copy) : 0;
+        r = copy->used == sizeof(copy->data) ? proc_copy_flush(copy) : 0;
         if (r < 0)
             return r;
     }
@@ -70,38 +70,39 @@ static int maps_add(MapsCopy *copy, const char *text, size_t n) {
 }
 
 /* The kernel escapes only newlines in its text. */
-static int maps_add_name(MapsCopy *copy, const char *name) {
+static int proc_copy_add_name(ProcCopy *copy, const char *name) {
     int r = 0;
 
     while (r == 0 && *name) {
         size_t n = strcspn(name, "\n");
 
-        r = maps_add(copy, name, n);
+        r = proc_copy_add(copy, name, n);
         name += n;
         if (r == 0 && *name == '\n') {
-            r = maps_add(copy, "\\012", 4);
+            r = proc_copy_add(copy, "\\012", 4);
             name++;
         }
     }
     return r;
 }
 
-static int maps_add_mapping(MapsCopy *copy, const ProcmapQuery *q, const char *name) {
+static int proc_copy_add_mapping(ProcCopy *copy, const ProcmapQuery *q, const char *name) {
     char line[160];
     int n = snprintf(
         line, sizeof(line), "%" PRIx64 "-%" PRIx64 " %c%c%c%c %08" PRIx64 " %02x:%02x %" PRIu64 " ",
         q->vma_start, q->vma_end, q->vma_flags & PROCMAP_READABLE ? 'r' : '-',
         q->vma_flags & PROCMAP_WRITABLE ? 'w' : '-', q->vma_flags & PROCMAP_EXECUTABLE ? 'x' : '-',
         q->vma_flags & PROCMAP_SHARED ? 's' : 'p', q->vma_offset, q->major, q->minor, q->inode);
-    int r = maps_add(copy, line, (size_t)n);
+    int r = proc_copy_add(copy, line, (size_t)n);
 
     if (r == 0)
-        r = maps_add_name(copy, name);
-    return r == 0 ? maps_add(copy, "\n", 1) : r;
+        r = proc_copy_add_name(copy, name);
+    return r == 0 ? proc_copy_add(copy, "\n", 1) : r;
 }
 
 /* Asks for one mapping: -ENOENT: there is none. -ENOTTY, -ENAMETOOLONG: use the text instead. */
-static int maps_ask(int maps, uint64_t flags, uint64_t address, MapsCopy *copy, uint64_t *ret_end) {
+static int proc_copy_ask(int maps, uint64_t flags, uint64_t address, ProcCopy *copy,
+                         uint64_t *ret_end) {
     char name[PATH_MAX];
     ProcmapQuery q = {.flags = flags,
                       .address = address,
@@ -113,27 +114,28 @@ static int maps_ask(int maps, uint64_t flags, uint64_t address, MapsCopy *copy, 
         return r;
     name[q.name_size > 0 ? MIN((size_t)q.name_size, sizeof(name)) - 1 : 0] = '\0';
     *ret_end = q.vma_end;
-    return q.vma_end <= address ? -EBADMSG : maps_add_mapping(copy, &q, name);
+    return q.vma_end <= address ? -EBADMSG : proc_copy_add_mapping(copy, &q, name);
 }
 
-static int maps_ask_for_code(int maps, MapsCopy *copy) {
+static int proc_copy_ask_for_code(int maps, ProcCopy *copy) {
     uint64_t from = 0;
     int r = 0;
 
     for (size_t n = 0; r == 0 && n < QUERIES_MAX; n++)
-        r = maps_ask(maps, PROCMAP_COVERING_OR_NEXT | PROCMAP_EXECUTABLE, from, copy, &from);
+        r = proc_copy_ask(maps, PROCMAP_COVERING_OR_NEXT | PROCMAP_EXECUTABLE, from, copy, &from);
     return r;
 }
 
 /* "START-END r-xp …" */
-static bool maps_is_code(const char *line, size_t n) {
+static bool proc_copy_is_code(const char *line, size_t n) {
     const char *space = memchr(line, ' ', n);
 
     return space && space + 3 < line + n && space[3] == 'x';
 }
 
 /* Copies the lines of which the end has been read; returns how many bytes they have. */
-static int maps_copy_lines(const char *data, size_t n, bool all, MapsCopy *copy, size_t *ret_done) {
+static int proc_copy_copy_lines(const char *data, size_t n, bool all, ProcCopy *copy,
+                                size_t *ret_done) {
     const char *newline;
     size_t done = 0;
     int r = 0;
@@ -141,15 +143,15 @@ static int maps_copy_lines(const char *data, size_t n, bool all, MapsCopy *copy,
     while (r == 0 && (newline = memchr(data + done, '\n', n - done))) {
         size_t size = (size_t)(newline + 1 - (data + done));
 
-        if (all || maps_is_code(data + done, size))
-            r = maps_add(copy, data + done, size);
+        if (all || proc_copy_is_code(data + done, size))
+            r = proc_copy_add(copy, data + done, size);
         done += size;
     }
     *ret_done = done;
     return r;
 }
 
-static int maps_copy_text(int maps, bool all, MapsCopy *copy) {
+static int proc_copy_copy_text(int maps, bool all, ProcCopy *copy) {
     static char data[LINE_MAX_BYTES];
     bool skips = false; /* the rest of a line that is too long */
     size_t kept = 0;
@@ -167,7 +169,7 @@ static int maps_copy_text(int maps, bool all, MapsCopy *copy) {
         if (skips)
             begin = newline ? (size_t)(newline + 1 - data) : end;
         skips = skips && !newline;
-        r = maps_copy_lines(data + begin, end - begin, all, copy, &done);
+        r = proc_copy_copy_lines(data + begin, end - begin, all, copy, &done);
         kept = end - begin - done;
         memmove(data, data + begin + done, kept);
         if (kept == sizeof(data)) {
@@ -179,7 +181,7 @@ static int maps_copy_text(int maps, bool all, MapsCopy *copy) {
 }
 
 /* Empties the copy of maps, but not of what is before them. */
-static int maps_start_again(MapsCopy *copy) {
+static int proc_copy_start_again(ProcCopy *copy) {
     copy->used = copy->written = 0;
     if (ftruncate(copy->fd, KEEPER_STATS_BYTES) < 0 ||
         lseek(copy->fd, KEEPER_STATS_BYTES, SEEK_SET) < 0)
@@ -187,29 +189,29 @@ static int maps_start_again(MapsCopy *copy) {
     return 0;
 }
 
-static int maps_copy(int maps, const KeeperRequest *request, MapsCopy *copy) {
+static int proc_copy_copy(int maps, const KeeperRequest *request, ProcCopy *copy) {
     static bool has_no_query; /* the kernel is older than 6.11 */
     KeeperMaps what = (KeeperMaps)request->file;
     uint64_t end;
     int r = -ENOTTY;
 
     if (!has_no_query && what == KEEPER_MAPS_AT)
-        r = maps_ask(maps, 0, request->start, copy, &end);
+        r = proc_copy_ask(maps, 0, request->start, copy, &end);
     else if (!has_no_query && what == KEEPER_MAPS_CODE)
-        r = maps_ask_for_code(maps, copy);
+        r = proc_copy_ask_for_code(maps, copy);
     has_no_query |= r == -ENOTTY && what != KEEPER_MAPS_ALL;
     if (r == -ENOTTY || r == -ENAMETOOLONG) {
-        r = maps_start_again(copy);
+        r = proc_copy_start_again(copy);
         if (r == 0)
-            r = maps_copy_text(maps, what != KEEPER_MAPS_CODE, copy);
+            r = proc_copy_copy_text(maps, what != KEEPER_MAPS_CODE, copy);
     }
     return r == -ENOENT || r == -EFBIG ? 0 : r;
 }
 
 /* Adds the maps behind the stat texts. */
-static int maps_add_all(const KeeperRequest *request, int to) {
+static int proc_copy_add_all(const KeeperRequest *request, int to) {
     _cleanup_close_ int maps = -1;
-    static MapsCopy copy;
+    static ProcCopy copy;
     char path[64];
     int r;
 
@@ -221,15 +223,15 @@ static int maps_add_all(const KeeperRequest *request, int to) {
     if (maps < 0)
         return -errno;
     copy.fd = to;
-    r = maps_start_again(&copy);
+    r = proc_copy_start_again(&copy);
     if (r == 0)
-        r = maps_copy(maps, request, &copy);
+        r = proc_copy_copy(maps, request, &copy);
     /* A process that ends while it is read has no more of them. */
-    return r == 0 || r == -ESRCH ? maps_flush(&copy) : r;
+    return r == 0 || r == -ESRCH ? proc_copy_flush(&copy) : r;
 }
 
 /* -ESRCH: the process is gone. */
-static int maps_copy_stat(int stat, int to, off_t at) {
+static int proc_copy_copy_stat(int stat, int to, off_t at) {
     char text[KEEPER_STAT_BYTES] = "";
     ssize_t n = pread(stat, text, sizeof(text), 0);
 
@@ -238,7 +240,7 @@ static int maps_copy_stat(int stat, int to, off_t at) {
     return pwrite(to, text, sizeof(text), at) == sizeof(text) ? 0 : -EIO;
 }
 
-int maps_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd) {
+int proc_copy_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd) {
     _cleanup_close_ int stat = -1, to = -1;
     char path[32];
     int r, maps;
@@ -250,10 +252,10 @@ int maps_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd) {
     to = memfd_create("process", MFD_CLOEXEC);
     if (to < 0)
         return -errno;
-    r = maps_copy_stat(stat, to, 0);
-    maps = r == 0 ? maps_add_all(request, to) : 0;
+    r = proc_copy_copy_stat(stat, to, 0);
+    maps = r == 0 ? proc_copy_add_all(request, to) : 0;
     if (r == 0)
-        r = maps_copy_stat(stat, to, KEEPER_STAT_BYTES);
+        r = proc_copy_copy_stat(stat, to, KEEPER_STAT_BYTES);
     if (r == 0 && lseek(to, KEEPER_STATS_BYTES, SEEK_SET) < 0)
         r = -errno;
     if (r < 0)
