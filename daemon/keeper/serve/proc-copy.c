@@ -180,13 +180,16 @@ static int proc_copy_copy_text(int maps, bool all, ProcCopy *copy) {
     return r;
 }
 
-/* Empties the copy of maps, but not of what is before them. */
+/* Drops the maps that were added so far, but not what is before them. */
 static int proc_copy_start_again(ProcCopy *copy) {
-    copy->used = copy->written = 0;
-    if (ftruncate(copy->fd, KEEPER_STATS_BYTES) < 0 ||
-        lseek(copy->fd, KEEPER_STATS_BYTES, SEEK_SET) < 0)
-        return -errno;
-    return 0;
+    copy->used = copy->written > 0 ? 0 : KEEPER_STATS_BYTES;
+    if (copy->written == 0)
+        return 0;
+    copy->written = KEEPER_STATS_BYTES;
+    return ftruncate(copy->fd, KEEPER_STATS_BYTES) < 0 ||
+                   lseek(copy->fd, KEEPER_STATS_BYTES, SEEK_SET) < 0
+               ? -errno
+               : 0;
 }
 
 static int proc_copy_copy(int maps, const KeeperRequest *request, ProcCopy *copy) {
@@ -209,9 +212,8 @@ static int proc_copy_copy(int maps, const KeeperRequest *request, ProcCopy *copy
 }
 
 /* Adds the maps behind the stat texts. */
-static int proc_copy_add_all(const KeeperRequest *request, int to) {
+static int proc_copy_add_all(const KeeperRequest *request, ProcCopy *copy) {
     _cleanup_close_ int maps = -1;
-    static ProcCopy copy;
     char path[64];
     int r;
 
@@ -222,28 +224,38 @@ static int proc_copy_add_all(const KeeperRequest *request, int to) {
     maps = open(path, O_RDONLY | O_CLOEXEC);
     if (maps < 0)
         return -errno;
-    copy.fd = to;
-    r = proc_copy_start_again(&copy);
-    if (r == 0)
-        r = proc_copy_copy(maps, request, &copy);
+    r = proc_copy_copy(maps, request, copy);
     /* A process that ends while it is read has no more of them. */
-    return r == 0 || r == -ESRCH ? proc_copy_flush(&copy) : r;
+    return r == -ESRCH ? 0 : r;
 }
 
 /* -ESRCH: the process is gone. */
-static int proc_copy_copy_stat(int stat, int to, off_t at) {
-    char text[KEEPER_STAT_BYTES] = "";
-    ssize_t n = pread(stat, text, sizeof(text), 0);
+static int proc_copy_read_stat(int stat, char ret[KEEPER_STAT_BYTES]) {
+    ssize_t n = pread(stat, ret, KEEPER_STAT_BYTES, 0);
 
     if (n <= 0)
         return n < 0 ? -errno : -ESRCH;
-    return pwrite(to, text, sizeof(text), at) == sizeof(text) ? 0 : -EIO;
+    memset(ret + n, 0, KEEPER_STAT_BYTES - (size_t)n);
+    return 0;
+}
+
+/* Writes what is left, which is nearly always all of it, and the second stat text to its place. */
+static int proc_copy_finish(ProcCopy *copy, const char after[KEEPER_STAT_BYTES]) {
+    int r;
+
+    if (copy->written == 0)
+        memcpy(copy->data + KEEPER_STAT_BYTES, after, KEEPER_STAT_BYTES);
+    else if (pwrite(copy->fd, after, KEEPER_STAT_BYTES, KEEPER_STAT_BYTES) != KEEPER_STAT_BYTES)
+        return -EIO;
+    r = proc_copy_flush(copy);
+    return r == 0 && lseek(copy->fd, KEEPER_STATS_BYTES, SEEK_SET) < 0 ? -errno : r;
 }
 
 int proc_copy_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_fd) {
     _cleanup_close_ int stat = -1, to = -1;
-    char path[32];
-    int r, maps;
+    char path[32], after[KEEPER_STAT_BYTES];
+    static ProcCopy copy;
+    int r, maps = 0;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", request->pid);
     stat = open(path, O_RDONLY | O_CLOEXEC);
@@ -252,12 +264,16 @@ int proc_copy_read(const KeeperRequest *request, uint32_t *ret_error, int *ret_f
     to = memfd_create("process", MFD_CLOEXEC);
     if (to < 0)
         return -errno;
-    r = proc_copy_copy_stat(stat, to, 0);
-    maps = r == 0 ? proc_copy_add_all(request, to) : 0;
+    copy.fd = to;
+    copy.written = 0;
+    copy.used = KEEPER_STATS_BYTES;
+    r = proc_copy_read_stat(stat, copy.data);
     if (r == 0)
-        r = proc_copy_copy_stat(stat, to, KEEPER_STAT_BYTES);
-    if (r == 0 && lseek(to, KEEPER_STATS_BYTES, SEEK_SET) < 0)
-        r = -errno;
+        maps = proc_copy_add_all(request, &copy);
+    if (r == 0)
+        r = proc_copy_read_stat(stat, after);
+    if (r == 0)
+        r = proc_copy_finish(&copy, after);
     if (r < 0)
         return r;
     *ret_error = (uint32_t)-maps;
