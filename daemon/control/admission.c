@@ -67,6 +67,7 @@ static void admission_let_in(Control *control, int fd) {
     Peer peer;
     int r = peer_of(fd, &control->options.groups, &peer);
 
+    intake_begin(fd);
     if (r < 0) {
         log_limited(
             &rate, LOG_LEVEL_WARNING, r,

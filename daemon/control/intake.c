@@ -16,6 +16,14 @@
 
 enum { DRAIN_BYTES = 4096 };
 
+/* Urgent bytes, of which the kernel has a way of its own, come in turn like others, with what is
+ * sent along. */
+void intake_begin(int fd) {
+    int on = 1;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
+}
+
 static ssize_t intake_peek(int fd, void *data, size_t n) {
     struct iovec vector = {.iov_base = data, .iov_len = n};
     struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};

@@ -8,6 +8,8 @@
 
 #include "control/control-private.h"
 
+/* Before anything is read. */
+void intake_begin(int fd);
 /* As recv(), without waiting, but -EPERM if a descriptor comes with the next bytes, which then stay
  * where they are; -EAGAIN: there is nothing. */
 ssize_t intake_receive(int fd, void *ret, size_t n);

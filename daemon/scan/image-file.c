@@ -148,6 +148,9 @@ static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, Kee
     KeeperFileId id;
     int r = image_file_find(o, image, &before);
 
+    /* Maps that may not be read are as those of a process that has ended. */
+    if (r == -EACCES || r == -EPERM || r == -ENOENT)
+        return -ESRCH;
     if (r < 0)
         return r;
     r = keeper_open_mapped(o->keeper, image->pid, before.start, before.end, &id, &fd);

@@ -9,7 +9,8 @@
  * Each is waited for once, and then again and again in the background. A user is in debt for the
  * time for which profd waited and gets a share of the time in return. The more he is in debt the
  * less his other processes are waited for, so that those of others are not delayed: one that can be
- * read answers at once. Only the users who were waited for most recently are known.
+ * read answers at once. Only the users who were waited for most recently are known, and a user may
+ * have thousands of numbers, so everybody is waited for less if all together are in debt.
  */
 
 #define LATE_BURST_NS (1 * NS_PER_SECOND)
@@ -80,6 +81,8 @@ void late_charge(LateProcesses *late, uid_t uid, uint64_t waited_ns, uint64_t no
     if (!user)
         user = late_new_user(late);
     *user = (LateUser){.uid = uid, .debt_ns = debt_ns + waited_ns, .at_ns = now_ns};
+    late->all = (LateUser){.debt_ns = late_debt(&late->all, now_ns) + waited_ns, .at_ns = now_ns};
+    late->waited_ns += waited_ns;
 }
 
 unsigned late_patience_ms(LateProcesses *late, uid_t uid, uint64_t now_ns) {
@@ -88,5 +91,7 @@ unsigned late_patience_ms(LateProcesses *late, uid_t uid, uint64_t now_ns) {
 
     if (debt_ns > LATE_LIMIT_NS)
         return 0;
-    return debt_ns > LATE_BURST_NS ? LATE_HURRY_MS : LATE_PATIENCE_MS;
+    return debt_ns > LATE_BURST_NS || late_debt(&late->all, now_ns) > LATE_LIMIT_NS
+               ? LATE_HURRY_MS
+               : LATE_PATIENCE_MS;
 }

@@ -24,6 +24,8 @@ typedef struct LateProcesses {
     size_t first, n;
     LateUser users[LATE_USERS_MAX];
     size_t n_users;
+    LateUser all;       /* together */
+    uint64_t waited_ns; /* so far */
 } LateProcesses;
 
 bool late_has(const LateProcesses *late, uint32_t pid);

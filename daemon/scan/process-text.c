@@ -88,12 +88,22 @@ static int process_text_parse(int fd, off_t at, ProcessStat *ret) {
                               ret);
 }
 
+/* Where /proc is mounted with hidepid, the helper may not see what is in our own one. */
+static bool process_text_is_hidden(const ProcessTexts *t, uint32_t pid) {
+    char name[16];
+
+    snprintf(name, sizeof(name), "%" PRIu32, pid);
+    return faccessat(t->proc, name, F_OK, 0) == 0;
+}
+
 static int process_text_ask(ProcessTexts *t, uint32_t pid, uint32_t tid, KeeperMaps maps,
                             uint64_t address, ProcessText *ret) {
     _cleanup_close_ int fd = -1;
     ProcessStat after;
     int error, r = keeper_read_process(t->keeper, pid, tid, maps, address, &error, &fd);
 
+    if (r == -ESRCH && process_text_is_hidden(t, pid))
+        r = -EACCES;
     if (r == 0)
         r = process_text_parse(fd, 0, &ret->stat);
     if (r == 0)
@@ -107,15 +117,16 @@ static int process_text_ask(ProcessTexts *t, uint32_t pid, uint32_t tid, KeeperM
     return 0;
 }
 
-int process_text_read(ProcessTexts *t, uint32_t pid, uint32_t tid, KeeperMaps maps,
-                      uint64_t address, ProcessText *ret) {
+/* `stat` is the process or thread of which the stat file is read; `pid` is late if it is. */
+static int process_text_ask_in_time(ProcessTexts *t, uint32_t pid, uint32_t stat, uint32_t tid,
+                                    KeeperMaps maps, uint64_t address, ProcessText *ret) {
     uint64_t begin_ns = clock_monotonic_ns();
     unsigned patience_ms = process_text_patience_ms(t, pid, begin_ns);
     int r = -ETIMEDOUT;
 
     if (patience_ms > 0) {
         keeper_set_patience(t->keeper, patience_ms);
-        r = process_text_ask(t, pid, tid, maps, address, ret);
+        r = process_text_ask(t, stat, tid, maps, address, ret);
         if (r == -ETIMEDOUT)
             process_text_note_late(t, pid, begin_ns);
     }
@@ -124,9 +135,14 @@ int process_text_read(ProcessTexts *t, uint32_t pid, uint32_t tid, KeeperMaps ma
     return r == -EIO ? -EAGAIN : r;
 }
 
-int process_text_stat(ProcessTexts *t, uint32_t pid, ProcessStat *ret) {
+int process_text_read(ProcessTexts *t, uint32_t pid, uint32_t tid, KeeperMaps maps,
+                      uint64_t address, ProcessText *ret) {
+    return process_text_ask_in_time(t, pid, pid, tid, maps, address, ret);
+}
+
+int process_text_stat(ProcessTexts *t, uint32_t pid, uint32_t tid, ProcessStat *ret) {
     ProcessText text;
-    int r = process_text_read(t, pid, pid, KEEPER_MAPS_NONE, 0, &text);
+    int r = process_text_ask_in_time(t, pid, tid, tid, KEEPER_MAPS_NONE, 0, &text);
 
     if (r == 0)
         *ret = text.stat;

@@ -22,12 +22,12 @@ typedef struct ProcessText {
 
 /*
  * Reads the stat file, and what it maps through one of its threads; close the fd. All of it is of
- * one process. -ESRCH: it is gone; -ETIMEDOUT: it is late, now or since it was asked last; -EAGAIN:
- * the pid was reused meanwhile, or the helper was killed.
+ * one process. -ESRCH: it is gone; -EACCES: it is hidden from the keeper; -ETIMEDOUT: it is late,
+ * now or since it was asked last; -EAGAIN: the pid was reused meanwhile, or the helper was killed.
  */
 int process_text_read(ProcessTexts *texts, uint32_t pid, uint32_t tid, KeeperMaps maps,
                       uint64_t address, ProcessText *ret);
 /* The pid of the process in its own namespace, as it calls itself. */
 int process_inner_pid(int proc, uint32_t pid, uint32_t *ret);
-/* Its stat alone. */
-int process_text_stat(ProcessTexts *texts, uint32_t pid, ProcessStat *ret);
+/* The stat of one of its threads alone. */
+int process_text_stat(ProcessTexts *texts, uint32_t pid, uint32_t tid, ProcessStat *ret);

@@ -238,10 +238,10 @@ static bool process_has_ended(const ProcessStat *stat) {
     return stat->state == 'Z' || stat->state == 'X';
 }
 
-static bool process_is_living(ProcessReader *p, uint32_t tid) {
+static bool process_is_living(ProcessReader *p, uint32_t pid, uint32_t tid) {
     ProcessStat stat;
 
-    return process_text_stat(&p->texts, tid, &stat) == 0 && !process_has_ended(&stat);
+    return process_text_stat(&p->texts, pid, tid, &stat) == 0 && !process_has_ended(&stat);
 }
 
 /* A thread that still has the address space, in place of a leader that has ended; NO_THREAD when
@@ -257,7 +257,7 @@ static uint32_t process_living_thread(ProcessReader *p, uint32_t pid, const Proc
     if (!tasks)
         return NO_THREAD;
     for (; (tid = process_next_task(tasks, &left)) != NO_THREAD; left--)
-        if (tid != pid && process_is_living(p, tid))
+        if (tid != pid && process_is_living(p, pid, tid))
             break;
     return tid;
 }
@@ -324,7 +324,7 @@ static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
 /* -EAGAIN: another process has the pid by now. */
 static int process_check_again(ProcessReader *p, uint32_t pid, const ProcessStat *before) {
     ProcessStat after;
-    int r = process_text_stat(&p->texts, pid, &after);
+    int r = process_text_stat(&p->texts, pid, pid, &after);
 
     return r == 0 && after.start_ticks != before->start_ticks ? -EAGAIN : r;
 }
@@ -372,6 +372,10 @@ bool process_reader_has_late(const ProcessReader *reader) {
     return reader->texts.late.n > 0;
 }
 
+uint64_t process_reader_waited_ns(const ProcessReader *reader) {
+    return reader->texts.late.waited_ns;
+}
+
 bool process_reader_is_late(const ProcessReader *reader, uint32_t pid) {
     return late_has(&reader->texts.late, pid);
 }
@@ -384,6 +388,9 @@ int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline 
     reader->texts.waits_again = true;
     r = process_reader_read(reader, *ret_pid, ret);
     reader->texts.waits_again = false;
+    /* The helper may have been killed, or could not be started. */
+    if (r < 0 && r != -ESRCH)
+        late_add(&reader->texts.late, *ret_pid);
     return r;
 }
 
@@ -437,7 +444,7 @@ void process_list_of(int proc, uid_t uid, uint32_t *pids, size_t *n) {
 int process_reader_start(ProcessReader *reader, uint32_t pid, uint64_t *ret_ns) {
     long per_second = sysconf(_SC_CLK_TCK);
     ProcessStat stat;
-    int r = process_text_stat(&reader->texts, pid, &stat);
+    int r = process_text_stat(&reader->texts, pid, pid, &stat);
 
     if (r < 0)
         return r;

@@ -34,6 +34,8 @@ int process_reader_read_maps(ProcessReader *reader, uint32_t pid, KeeperMaps map
 /* A process is late if it could not be read in time, or if its user has so many of those that they
  * are not waited for. */
 bool process_reader_has_late(const ProcessReader *reader);
+/* How long was waited in all for processes that were late then. */
+uint64_t process_reader_waited_ns(const ProcessReader *reader);
 bool process_reader_is_late(const ProcessReader *reader, uint32_t pid);
 /* Waits once more for the process that is late for longest; -ETIMEDOUT: it still is. */
 int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline *ret);

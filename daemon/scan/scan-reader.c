@@ -24,7 +24,8 @@ enum { IMAGE_TRIES = 3 }; /* for an image that was requested while the helper wa
 #define LATE_SHARE    20
 #define LATE_FIRST_NS (2 * NS_PER_SECOND)
 
-#define PASS_LONG_NS (20 * NS_PER_SECOND)
+/* The time for which a pass waits for processes that are late. */
+#define PASS_WAITS_NS (10 * NS_PER_SECOND)
 
 #define CPU_NOTED_NS (NS_PER_SECOND / 10)
 
@@ -293,9 +294,13 @@ static int scan_reader_list_now(ScanReader *s) {
     starts = r < 0 ? NULL : malloc(MAX(size, (size_t)1));
     if (!starts)
         return log_error(r < 0 ? r : -ENOMEM, "Failed to list the processes in /proc: %m");
-    for (size_t i = 0; i < n; i++)
-        if (process_reader_start(s->processes, pids[i], &starts[kept]) == 0)
+    for (size_t i = 0; i < n; i++) {
+        r = process_reader_start(s->processes, pids[i], &starts[kept]);
+        if (r < 0)
+            starts[kept] = 0;
+        if (r != -ESRCH)
             pids[kept++] = pids[i];
+    }
     memcpy(starts + kept, pids, kept * sizeof(*pids));
     return scan_reader_put(s, &(ScanResult){.kind = SCAN_IS_LOOK,
                                             .number = begin_ns,
@@ -312,6 +317,7 @@ static void scan_reader_begin_pass(ScanReader *s) {
     s->pass_begin_ns = clock_monotonic_ns();
     s->in_pass = true;
     s->pass_is_told = false;
+    s->pass_waited_ns = process_reader_waited_ns(s->processes);
     s->is_partial = !atomic_load(&s->one_user) && !process_shows_all(s->proc);
     r = scan_reader_list_processes(s, &s->pids, &s->n_pids);
     if (r == 0 && s->is_partial)
@@ -329,8 +335,8 @@ static int scan_reader_end_pass(ScanReader *s, bool is_partial) {
         s, &(ScanResult){.kind = SCAN_IS_ALL_DONE, .number = is_partial ? 0 : s->pass_begin_ns});
 }
 
-/* A pass that takes long, because of processes that do not answer, is said to be over, as one that
- * is partial, and then goes on: profd is ready only after the first. */
+/* A pass that waits long for processes that do not answer is said to be over, as one that is
+ * partial, and then goes on: profd is ready only after the first. */
 static int scan_reader_go_on_with_pass(ScanReader *s, bool begins) {
     int r = 0;
 
@@ -340,7 +346,8 @@ static int scan_reader_go_on_with_pass(ScanReader *s, bool begins) {
         s->in_pass = false;
         return scan_reader_end_pass(s, s->is_partial);
     }
-    if (!s->pass_is_told && clock_monotonic_ns() > s->pass_begin_ns + PASS_LONG_NS)
+    if (!s->pass_is_told &&
+        process_reader_waited_ns(s->processes) > s->pass_waited_ns + PASS_WAITS_NS)
         r = scan_reader_end_pass(s, true);
     return r < 0 ? r : scan_reader_read_process(s, s->pids[s->next_pid++]);
 }

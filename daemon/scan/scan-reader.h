@@ -33,6 +33,7 @@ typedef struct ScanReader {
     uint32_t *pids; /* of the current pass */
     size_t n_pids, next_pid;
     uint64_t pass_begin_ns;
+    uint64_t pass_waited_ns; /* process_reader_waited_ns() when it began */
     bool in_pass, pass_is_told, late_is_planned;
     ScanDebt build_id_debt, table_debt, check_debt;
     ScanDebt kept_debt; /* of symbols and code maps */

@@ -19,7 +19,7 @@ typedef struct Scanner Scanner;
 typedef struct ScannerListing {
     uint64_t begin_ns;
     const uint32_t *pids;      /* valid during the call, like the whole struct */
-    const uint64_t *starts_ns; /* in CLOCK_BOOTTIME */
+    const uint64_t *starts_ns; /* in CLOCK_BOOTTIME; 0: it is there, but was not read */
     size_t n;
 } ScannerListing;
 
@@ -44,7 +44,8 @@ typedef struct ScannerSinks {
     int (*on_symbols)(void *userdata, SymbolsAnswer *answer);
     int (*on_code_map)(void *userdata, CodeMapAnswer *answer);
     /* A scanner_all() is complete; begin_ns is 0 if not everything could be read, so that a missing
-     * process may still live. */
+     * process may still live. Called twice for one that waits long for some processes: first as
+     * for an incomplete one. */
     int (*on_all_done)(void *userdata, uint64_t begin_ns);
     /* Needed only for scanner_list(). */
     int (*on_processes)(void *userdata, const ScannerListing *listing);

@@ -263,8 +263,8 @@ def overlays_that_a_user_has_mounted_are_not_opened():
         stop_soon(daemon)
 
 
-@test
-def programs_on_an_overlay_of_root_have_build_ids():
+def on_overlay(command):
+    """Runs the program on an overlay that root has mounted, by a command with {merged} in it; finds its build id."""
     need_root()
     with scratch() as folder, Daemon(folder, config=CONFIG) as daemon:
         os.chmod(folder, 0o755)
@@ -273,14 +273,19 @@ def programs_on_an_overlay_of_root_have_build_ids():
             os.mkdir(path)
         shutil.copy(LOAD, os.path.join(below, "program"))
         program = os.path.join(merged, "program")
-        # In a mount namespace of its own, as a container is.
-        process = subprocess.Popen(["unshare", "--mount", "sh", "-c",
-                                    f'mount -t overlay overlay -o lowerdir={below}:{empty} {merged} && exec {program}'])
+        mount = f"mount -t overlay overlay -o lowerdir={below}:{empty} {merged} && exec "
+        process = subprocess.Popen(["unshare", "--mount", "sh", "-c", mount + command.format(merged=merged)])
         try:
             wait_until(lambda: build_id_of(daemon.segments()[-3:], program), READY_S, "no build id of the program")
         finally:
             end(process)
         stop_soon(daemon)
+
+
+@test
+def programs_on_an_overlay_of_root_have_build_ids():
+    """In a mount namespace of its own, as a container is."""
+    on_overlay("{merged}/program")
 
 
 @test

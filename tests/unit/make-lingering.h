@@ -37,7 +37,8 @@ static inline int lingering_new(Lingering *ret) {
 }
 
 /* Sends bytes and the descriptor, and closes it, so that it is open only on its way. */
-static inline int lingering_send(Lingering *lingering, int socket, const void *bytes, size_t n) {
+static inline int lingering_send(Lingering *lingering, int socket, const void *bytes, size_t n,
+                                 int flags) {
     struct iovec vector = {.iov_base = (void *)bytes, .iov_len = n};
     char control[CMSG_SPACE(sizeof(int))] = "";
     struct msghdr message = {.msg_iov = &vector,
@@ -51,7 +52,7 @@ static inline int lingering_send(Lingering *lingering, int socket, const void *b
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(header), &lingering->fd, sizeof(int));
-    r = sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    r = sendmsg(socket, &message, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
     /* Not the last one, unless that failed. */
     if (r == 0)
         (void)close(lingering->fd);

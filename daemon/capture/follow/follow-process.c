@@ -205,6 +205,12 @@ static int follow_in_set(Sampler *sampler, RingSet *set, const SamplerSession *s
         .pid = running->pids[i], .start_ns = running->starts_ns[i], .is_there = true};
     Followed *known = followed_find(set, wanted.pid);
 
+    /* It may be the known one. */
+    if (wanted.start_ns == 0) {
+        if (known)
+            known->is_there = true;
+        return 0;
+    }
     if (known && known->start_ns == 0)
         known->start_ns = wanted.start_ns;
     if (known && known->start_ns == wanted.start_ns) {

@@ -5,7 +5,7 @@
 
 typedef struct SamplerProcesses {
     const uint32_t *pids;      /* the running processes; their side-band up to now was handed out */
-    const uint64_t *starts_ns; /* when each began, by CLOCK_BOOTTIME */
+    const uint64_t *starts_ns; /* when each began, by CLOCK_BOOTTIME; 0: not known now */
     size_t n;
     /* When side-band recorded its fork, and from which process; 0: it did not. */
     uint64_t (*forked_ns)(void *userdata, uint32_t pid, uint32_t *ret_ppid);

@@ -14,11 +14,10 @@
 
 /*
  * Each lane is a socket and a lock: one lane to the keeper for events and the recorder's own state,
- * and one to each helper, which may take as long as a file system does: an opener for files of the
- * kernel, another for files of other processes, and the sealer. So a thread that scans or writes
- * never delays one that records. A helper is started when it is needed, and abandoned when it does
- * not answer in time: a file system that hangs costs build ids, or leaves a file unsealed, and
- * nothing else.
+ * and one to each helper, which may take as long as a file system or a process does. So a thread
+ * that scans or writes never delays one that records. A helper is started when it is needed, and
+ * abandoned when it does not answer in time: a file system that hangs costs build ids, or leaves a
+ * file unsealed, and nothing else.
  */
 
 enum {

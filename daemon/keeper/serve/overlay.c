@@ -43,9 +43,12 @@ static bool overlay_is_line_of(const char *line, bool by_id, OverlayMount *mount
     return true;
 }
 
-/* The start of a line is enough; what a user has named a mount is behind it. */
-static bool overlay_find(const char *table, bool by_id, OverlayMount *mount) {
-    FILE *file = fopen(table, "re");
+/* The start of a line is enough; what a user has named a mount is behind it. `folder` has the
+ * table.
+ */
+static bool overlay_find(int folder, bool by_id, OverlayMount *mount) {
+    int fd = openat(folder, "mountinfo", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     bool found = false, begins = true;
     char line[512];
 
@@ -55,32 +58,64 @@ static bool overlay_find(const char *table, bool by_id, OverlayMount *mount) {
     }
     if (file)
         (void)fclose(file);
+    else if (fd >= 0)
+        (void)close(fd);
     return found;
 }
 
-static bool overlay_is_namespace_ours(uint32_t pid) {
-    _cleanup_close_ int mounts = -1, users = -1;
-    struct stat theirs, ours;
-    char path[32];
+static bool overlay_has_mount_id(int folder, const char *path, int flags, struct statx *ret) {
+    return statx(folder, path, flags | AT_STATX_DONT_SYNC, STATX_MNT_ID, ret) == 0 &&
+           ret->stx_mask & STATX_MNT_ID;
+}
 
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/ns/mnt", pid);
-    mounts = open(path, O_RDONLY | O_CLOEXEC);
+/* The table lacks an overlay if the process has its root in a part of it. Who has mounted it does
+ * not show then, since a user can have such a root in any mount namespace. */
+static bool overlay_is_root(int folder, OverlayMount *mount) {
+    struct statx st;
+
+    if (!overlay_has_mount_id(folder, "root", 0, &st) || st.stx_mnt_id != mount->id)
+        return false;
+    mount->major = st.stx_dev_major;
+    mount->minor = st.stx_dev_minor;
+    return true;
+}
+
+/* Whether our user namespace owns the mount namespace of a process. */
+static bool overlay_is_namespace_ours(int folder) {
+    _cleanup_close_ int mounts = openat(folder, "ns/mnt", O_RDONLY | O_CLOEXEC), users = -1;
+    struct stat theirs, ours;
+
     users = mounts < 0 ? -1 : ioctl(mounts, NS_GET_USERNS);
     return users >= 0 && fstat(users, &theirs) == 0 && stat("/proc/self/ns/user", &ours) == 0 &&
            theirs.st_ino == ours.st_ino;
 }
 
+/* In our own table, or in that of the first process, which may have mounts that we have not. */
+static bool overlay_is_seen_here(OverlayMount *mount) {
+    static const char *const folders[] = {"/proc/self", "/proc/1"};
+    bool found = false;
+
+    for (size_t i = 0; !found && i < ARRAY_SIZE(folders); i++) {
+        _cleanup_close_ int folder = open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        found =
+            folder >= 0 && overlay_is_namespace_ours(folder) && overlay_find(folder, false, mount);
+    }
+    return found;
+}
+
 bool overlay_is_of_system(int found, uint32_t pid) {
+    _cleanup_close_ int folder = -1;
     OverlayMount mount;
     struct statx st;
-    char table[32];
+    char path[32];
 
-    if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0 ||
-        !(st.stx_mask & STATX_MNT_ID))
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+    folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || !overlay_has_mount_id(found, "", AT_EMPTY_PATH, &st))
         return false;
-    mount.id = st.stx_mnt_id;
-    snprintf(table, sizeof(table), "/proc/%" PRIu32 "/mountinfo", pid);
-    if (!overlay_find(table, true, &mount))
-        return false;
-    return overlay_is_namespace_ours(pid) || overlay_find("/proc/self/mountinfo", false, &mount);
+    mount = (OverlayMount){.id = st.stx_mnt_id};
+    if (overlay_find(folder, true, &mount))
+        return overlay_is_namespace_ours(folder) || overlay_is_seen_here(&mount);
+    return overlay_is_root(folder, &mount) && overlay_is_seen_here(&mount);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "test.h"
 
+#include <inttypes.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
@@ -397,12 +398,12 @@ TEST(descriptors_that_take_for_ever_to_close_delay_nobody) {
     CHECK_OK(ping(other));
     /* With a whole message; then behind one for which no reply was read yet. */
     connections[0] = control_connect(&server);
-    CHECK_OK(lingering_send(&read_with, connections[0], PING, sizeof(PING)));
+    CHECK_OK(lingering_send(&read_with, connections[0], PING, sizeof(PING), 0));
     CHECK_EQ(control_hear(connections[0], text, sizeof(text)), 0);
     CHECK_OK(ping(other));
     connections[1] = control_connect(&server);
     CHECK_OK(control_say(connections[1], STOP, sizeof(STOP)));
-    CHECK_OK(lingering_send(&unread, connections[1], "{", 1));
+    CHECK_OK(lingering_send(&unread, connections[1], "{", 1, 0));
     (void)close(connections[1]);
     CHECK_OK(ping(other));
     (void)close(connections[0]);
@@ -413,13 +414,61 @@ TEST(descriptors_that_take_for_ever_to_close_delay_nobody) {
     /* There is no room for it. */
     (void)kill(server.pid, SIGSTOP);
     connections[ROOM] = control_connect(&server);
-    CHECK_OK(lingering_send(&turned_away, connections[ROOM], PING, sizeof(PING)));
+    CHECK_OK(lingering_send(&turned_away, connections[ROOM], PING, sizeof(PING), 0));
     (void)kill(server.pid, SIGCONT);
     CHECK(control_hear(connections[ROOM], text, sizeof(text)) > 0);
     CHECK(strstr(text, "Busy") != NULL);
     CHECK_OK(ping(other));
     for (size_t i = 0; i <= ROOM; i++)
         (void)close(connections[i]);
+    CHECK_OK(ping(other));
+    (void)close(other);
+    CHECK_EQ(control_server_end(&server), 0);
+}
+
+/* The ticks of the server's CPU time. */
+static uint64_t ticks_of(const ControlServer *server) {
+    char path[64], text[1024];
+    uint64_t user, system;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)server->pid);
+    if (file_read_text(path, text, sizeof(text)) < 0 ||
+        sscanf(strrchr(text, ')'),
+               ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user,
+               &system) != 2)
+        abort();
+    return user + system;
+}
+
+/* The kernel keeps it apart, and shows the socket as readable. */
+TEST(an_urgent_byte_costs_no_time_and_hides_no_descriptor) {
+    Lingering alone, followed;
+    ControlServer server;
+    char text[TEXT_MAX];
+    int urgent, first, second, other;
+    uint64_t before;
+
+    CHECK_OK(control_server_begin(&server, 0));
+    CHECK_OK(lingering_new(&alone));
+    CHECK_OK(lingering_new(&followed));
+    other = control_connect(&server);
+    CHECK_OK(ping(other));
+    urgent = control_connect(&server);
+    CHECK_EQ(send(urgent, "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
+    before = ticks_of(&server);
+    (void)usleep(500000);
+    CHECK(ticks_of(&server) - before < (uint64_t)sysconf(_SC_CLK_TCK) / 4);
+    first = control_connect(&server);
+    CHECK_OK(lingering_send(&alone, first, "!", 1, MSG_OOB));
+    CHECK_OK(ping(other));
+    second = control_connect(&server);
+    CHECK_OK(lingering_send(&followed, second, "!", 1, MSG_OOB));
+    (void)send(second, PING, sizeof(PING), MSG_NOSIGNAL);
+    CHECK_OK(ping(other));
+    CHECK(control_hear(first, text, sizeof(text)) <= 0);
+    (void)close(urgent);
+    (void)close(first);
+    (void)close(second);
     CHECK_OK(ping(other));
     (void)close(other);
     CHECK_EQ(control_server_end(&server), 0);
