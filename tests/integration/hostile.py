@@ -265,7 +265,7 @@ class LockedMemory:
         area = LIBC.mmap(None, PAGE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
         ctypes.memset(area, 1, 1)
         kept = map_as_code(self.library)
-        os.write(ready, struct.pack("=i", os.getpid()))
+        os.write(ready, struct.pack("=ii", i, os.getpid()))
         # The server answers no more when the last of them has said so.
         while not os.path.exists(self.folder + ".locked"):
             time.sleep(0.02)
@@ -309,9 +309,12 @@ class LockedMemory:
             finally:
                 os._exit(1)
         os.close(says_ready)
-        while len(self.pids) < self.count and (said := os.read(ready, 4)):
-            self.pids.append(struct.unpack("=i", said)[0])
+        begun = {}
+        while len(begun) < self.count and (said := os.read(ready, 8)):
+            number, pid = struct.unpack("=ii", said)
+            begun[number] = pid
         os.close(ready)
+        self.pids = [begun[i] for i in sorted(begun)]
         if len(self.pids) < self.count:
             self.__exit__(None, None, None)
             skip("FUSE cannot be mounted here")

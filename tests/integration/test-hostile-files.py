@@ -17,6 +17,7 @@ import recording  # noqa: E402
 from daemon import READY_S, Daemon, children, is_sanitized, session, status_of  # noqa: E402
 from hostile import (HungMount, LockedMemory, cpu_seconds, file_of_notes, mapped_by_a_child, state_of,  # noqa: E402
                      wait_until)
+from varlink import Fault, Varlink  # noqa: E402
 from workload import end, need_root, scratch  # noqa: E402
 from tap import build_path, check, equal, main, test  # noqa: E402
 
@@ -32,7 +33,7 @@ STOP_LIMIT_S = 15
 FILES_ON_FUSE = 30
 OVERLAYS = 20
 # A process that was late is tried again each five seconds.
-LOCKED, LATE_S = 30, 60
+LOCKED, LATE_S, HUNG_START_S = 30, 60, 20
 UNREAD = re.compile(r"/\d+" + re.escape(recording.MARK) + "$")
 
 
@@ -333,6 +334,28 @@ def a_process_is_read_when_its_memory_is_unlocked():
             equal(build_id_of(daemon.segments(), library), set(), "build ids of what cannot be seen")
             locked.unlock()
             wait_until(lambda: build_id_of(daemon.segments()[-3:], library), LATE_S, "no build id of the library")
+            stop_soon(daemon)
+
+
+@test
+def a_session_of_a_process_that_hangs_in_an_exec_is_refused_and_delays_nothing():
+    """Who is called at night wants to see just what that process does."""
+    need_root()
+    with scratch() as folder:
+        os.chmod(folder, 0o755)
+        with LockedMemory(os.path.join(folder, "locked"), 2, NOBODY, LOAD) as locked, \
+                Daemon(folder, config=CONFIG) as daemon, \
+                Varlink(os.path.join(folder, "run", "io.profd.Control")) as v:
+            begin = time.monotonic()
+            try:
+                v.one("Start", session="hung", settings={"Event": "cpu-clock", "Pid": str(locked.pids[1])})
+                check(False, "the session has started")
+            except Fault as fault:
+                print(f"# {fault}")
+                check("waits in the kernel" in str(fault), f"it says: {fault}")
+            took = time.monotonic() - begin
+            check(took < HUNG_START_S, f"the answer took {took:.1f} s")
+            daemon.wait_for_segments(len(daemon.segments()) + 2)
             stop_soon(daemon)
 
 

@@ -163,6 +163,7 @@ static const char *limit_remedy_for(int error, bool is_side_band) {
         { EOPNOTSUPP, "the counter cannot sample like that, try cpu-clock or fewer modifiers"    },
         { EINVAL,     "the kernel knows no such event or option, try cpu-clock"                  },
         { ESRCH,      "the process is gone, give the pid of one that runs"                       },
+        { ETIMEDOUT,  "the process waits in the kernel, perhaps for a file system, see its wchan"},
         { ENOMEM,     "no memory for the ring, lower BufferSize="                                },
         { EPIPE,      "the keeper is gone, restart profd"                                        },
         { ENOSYS,     "this kernel has no perf events, or a container's seccomp filter hides "

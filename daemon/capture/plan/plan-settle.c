@@ -104,7 +104,7 @@ static int plan_note_given_up(Planning *planning, const EventSpec *spec, const P
 /* Every event of the session would fail like that. */
 static bool plan_is_of_session(int error) {
     return error == -ENOMEM || error == -EPIPE || error == -EMFILE || error == -ENFILE ||
-           error == -ESRCH;
+           error == -ESRCH || error == -ETIMEDOUT;
 }
 
 /* With a sentence in `why`, the event can be left out; without one the session fails. */

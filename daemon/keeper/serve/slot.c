@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 #include "perfdata/event/format.h"
 #include "util/array.h"
@@ -22,6 +24,9 @@
  * mapped here, in the way that makes it a ring (writable, so that the reader's tail is respected)
  * or, for events that write backward, a buffer that the kernel overwrites. The keeper never reads a
  * ring. Memory needs no map: its descriptor keeps it, and the keeper never reads it either.
+ *
+ * An event of a process waits for the lock of its rights, which an exec that waits for a file
+ * system holds for ever, and everything else would wait for the keeper. Only a signal ends that.
  */
 
 #ifndef MFD_NOEXEC_SEAL
@@ -31,6 +36,8 @@
 enum {
     TYPES_MAX = 4096,             /* the most PMUs that are listed */
     TYPE_DYNAMIC = PERF_TYPE_MAX, /* the first type number that sysfs assigns */
+    PROCESS_WAIT_US = 500000,
+    PROCESS_AGAIN_US = 50000, /* for a signal that came just before the wait */
 };
 
 #define RINGS_BYTES_MIN (1ULL << 30)
@@ -136,8 +143,35 @@ static int slot_map_ring(const Slots *slots, Slot *slot) {
     return 0;
 }
 
+static void slot_on_alarm(int number _unused_) {
+}
+
+/* perf_event_open() of a process. -ETIMEDOUT: it waited for the process. */
+static int slot_open_process(KeeperEventData *event, int leader, unsigned long flags) {
+    static const struct itimerval none,
+        wait = {.it_value.tv_usec = PROCESS_WAIT_US, .it_interval.tv_usec = PROCESS_AGAIN_US};
+    struct sigaction action = {.sa_handler = slot_on_alarm}, before;
+    int fd, error;
+
+    (void)sigaction(SIGALRM, &action, &before);
+    (void)setitimer(ITIMER_REAL, &wait, NULL);
+    fd = (int)syscall(SYS_perf_event_open, event->attr, event->pid, event->cpu, leader, flags);
+    error = errno;
+    (void)setitimer(ITIMER_REAL, &none, NULL);
+    (void)sigaction(SIGALRM, &before, NULL);
+    if (fd < 0)
+        return error == EINTR ? -ETIMEDOUT : -error;
+    return fd;
+}
+
+static int slot_open_cpu(KeeperEventData *event, int cgroup, int leader, unsigned long flags) {
+    int fd = (int)syscall(SYS_perf_event_open, event->attr, cgroup, event->cpu, leader, flags);
+
+    return fd < 0 ? -errno : fd;
+}
+
 static int slot_open(const Slots *slots, Slot *slot, int cgroup_fd) {
-    const KeeperEventData *event = &slot->event;
+    KeeperEventData *event = &slot->event;
     const Slot *leader = slot_at(slots, event->leader_slot);
     const Slot *output = slot_at(slots, event->output_slot);
     unsigned long flags = PERF_FLAG_FD_CLOEXEC | (cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
@@ -148,11 +182,11 @@ static int slot_open(const Slots *slots, Slot *slot, int cgroup_fd) {
     if ((!leader && event->leader_slot != KEEPER_NO_SLOT) ||
         (!output && event->output_slot != KEEPER_NO_SLOT))
         return -EBADF;
-    slot->fd =
-        (int)syscall(SYS_perf_event_open, event->attr, cgroup_fd >= 0 ? cgroup_fd : event->pid,
-                     event->cpu, leader ? leader->fd : -1, flags);
-    if (slot->fd < 0)
-        return -errno;
+    r = event->pid >= 0 ? slot_open_process(event, leader ? leader->fd : -1, flags)
+                        : slot_open_cpu(event, cgroup_fd, leader ? leader->fd : -1, flags);
+    if (r < 0)
+        return r;
+    slot->fd = r;
     if (output && ioctl(slot->fd, PERF_EVENT_IOC_SET_OUTPUT, output->fd) < 0)
         return -errno;
     return event->ring_bytes > 0 ? slot_map_ring(slots, slot) : 0;
