@@ -389,7 +389,7 @@ int process_reader_read_late(ProcessReader *reader, uint32_t *ret_pid, Baseline 
     r = process_reader_read(reader, *ret_pid, ret);
     reader->texts.waits_again = false;
     /* The helper may have been killed, or could not be started. */
-    if (r < 0 && r != -ESRCH)
+    if (r == -EAGAIN || r == -EBUSY)
         late_add(&reader->texts.late, *ret_pid);
     return r;
 }

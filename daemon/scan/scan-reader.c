@@ -128,7 +128,8 @@ static int scan_reader_read_late(ScanReader *s) {
     int r = process_reader_read_late(s->processes, &pid, &baseline);
 
     s->late_is_planned = false;
-    scan_reader_plan_late(s, clock_monotonic_ns() - begin_ns);
+    scan_reader_plan_late(s, r == 0 || r == -ETIMEDOUT ? clock_monotonic_ns() - begin_ns
+                                                       : LATE_FIRST_NS / LATE_SHARE);
     return r == -ENODATA || r == -ETIMEDOUT ? 0 : scan_reader_put_process(s, pid, r, &baseline);
 }
 

@@ -78,6 +78,14 @@ TEST(of_too_many_users_the_one_charged_least_recently_is_forgotten) {
         CHECK_EQ(late_patience_ms(&late, uid, 11 * SECOND), 0U);
 }
 
+static void late_add_own(Keeper *keeper, ProcessReader *reader) {
+    Baseline b;
+
+    keeper->refuses_all = ETIMEDOUT;
+    if (process_reader_read(reader, (uint32_t)getpid(), &b) != -ETIMEDOUT)
+        abort();
+}
+
 TEST(a_process_that_is_late_is_waited_for_only_when_its_turn_comes) {
     _cleanup_close_ int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     _cleanup_(process_reader_freep) ProcessReader *reader = NULL;
@@ -96,11 +104,20 @@ TEST(a_process_that_is_late_is_waited_for_only_when_its_turn_comes) {
     CHECK_EQ(process_reader_read_late(reader, &pid, &b), -ETIMEDOUT);
     CHECK_EQ(pid, own);
     CHECK(process_reader_has_late(reader));
+    /* The helper cannot be started. */
+    keeper.refuses_all = EBUSY;
+    CHECK_EQ(process_reader_read_late(reader, &pid, &b), -EBUSY);
+    CHECK(process_reader_has_late(reader));
     keeper.refuses_all = 0;
     CHECK_OK(process_reader_read_late(reader, &pid, &b));
     CHECK(b.n_maps > 0);
     CHECK(!process_reader_has_late(reader));
     CHECK_OK(process_reader_read(reader, own, &b));
+    /* It may not be read, which will not change. */
+    late_add_own(&keeper, reader);
+    keeper.refuses_all = EACCES;
+    CHECK_EQ(process_reader_read_late(reader, &pid, &b), -EACCES);
+    CHECK(!process_reader_has_late(reader));
 }
 
 TEST_MAIN()
