@@ -21,11 +21,12 @@
  */
 
 enum {
-    HELPER_TIMEOUTS_MAX = 12, /* for a helper that is only waiting for a CPU */
     WAIT_MS = 2,
     SEND_MS = 20,
     STAT_SIZE = 512, /* enough of the line for the process state */
 };
+
+#define HELPER_WAITS_CPU_NS (60 * NS_PER_SECOND) /* for one that is only waiting for a CPU */
 
 static bool keeper_lane_is_waiter(const Keeper *keeper) {
     return atomic_load(&keeper->waiter) == gettid();
@@ -84,14 +85,22 @@ static int keeper_lane_wait_once(const Keeper *keeper, const Lane *lane) {
     return fds[0].revents == 0 && fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
+/* It may have answered after the last wait, and be waiting for the next request. */
+static bool keeper_lane_has_answer(const Lane *lane) {
+    struct pollfd readable = {.fd = lane->fd, .events = POLLIN};
+
+    return poll(&readable, 1, 0) > 0;
+}
+
 /* A helper that gets no CPU on a busy host is not stuck, so keep waiting for it. */
 static int keeper_lane_wait_for_answer(const Keeper *keeper, const Lane *lane) {
-    int r = keeper_lane_wait_once(keeper, lane);
+    uint64_t until = clock_monotonic_ns() + HELPER_WAITS_CPU_NS;
+    int r;
 
-    for (unsigned i = 1;
-         r == -ETIMEDOUT && i < HELPER_TIMEOUTS_MAX && !keeper_lane_is_stuck(lane->pid); i++)
+    do
         r = keeper_lane_wait_once(keeper, lane);
-    return r;
+    while (r == -ETIMEDOUT && clock_monotonic_ns() < until && !keeper_lane_is_stuck(lane->pid));
+    return r == -ETIMEDOUT && keeper_lane_has_answer(lane) ? 0 : r;
 }
 
 /* If ret_fd is NULL, a received descriptor is closed. */
