@@ -15,8 +15,8 @@
  *
  * While the process maps it, device and inode of the mapping identify it, in the numbers of the
  * kernel's own records: the file is opened through the mapping, and the mapping is checked before
- * and after. Device numbers from stat() may differ (btrfs and overlayfs invent them) and are used
- * only if mappings cannot be opened, as without root, and the path has to do.
+ * and, unless the file has its numbers, after. Device numbers from stat() may differ (btrfs and
+ * overlayfs invent them). They have to do if mappings cannot be opened, as without root.
  *
  * When the process or the mapping is gone, only the path is left, and it only opens files that the
  * recorder's own user may read. The path may now lead to a newer file with the inode number of the
@@ -145,6 +145,7 @@ static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, Kee
                                    int *ret_fd) {
     _cleanup_close_ int fd = -1;
     Range before, after;
+    bool by_path = false;
     KeeperFileId id;
     int r = image_file_find(o, image, &before);
 
@@ -154,7 +155,8 @@ static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, Kee
     if (r < 0)
         return r;
     r = keeper_open_mapped(o->keeper, image->pid, before.start, before.end, &id, &fd);
-    if (r == -EPERM || r == -EACCES)
+    by_path = r == -EPERM || r == -EACCES;
+    if (by_path)
         r = image_file_open_living_path(o, image, &id, &fd);
     /* The opener may also have been killed. */
     if (r == -EIO)
@@ -163,7 +165,9 @@ static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, Kee
         image_opener_avoid(o, image);
         return -EHOSTDOWN;
     }
-    if (r == 0)
+    after = before;
+    /* What was opened through the mapping and has its numbers is what is mapped. */
+    if (r == 0 && (by_path || !image_file_is_image(image, id.major, id.minor, id.inode)))
         r = image_file_find(o, image, &after);
     if (r < 0)
         return r;

@@ -19,14 +19,15 @@
 
 /*
  * The keeper reads the stat file of a process together with its maps, and tells whether both are of
- * one process. Where threads or namespaces are read too, the stat file is read once more behind
- * them: so everything in between, although accessed by pid, belonged to that process. If something
- * else happens to it meanwhile (a thread, an exec, a new mapping), side-band reports it and the
- * caller reads the process again.
+ * one process. Its folder in /proc is opened before and used for the rest: a folder never leads to
+ * another process, so all of it, although some is asked for by pid, belongs to that one. If
+ * something else happens to the process meanwhile (a thread, an exec, a new mapping), side-band
+ * reports it and the caller reads the process again.
  *
  * Most processes have one thread and a handful of executable mappings, and there are thousands of
  * them. The stat line has the comm and the number of threads, so one request is enough for such a
- * process. The memory of a huge process is freed with the next one.
+ * process, and a thread of the kernel needs none. The memory of a huge process is freed with the
+ * next one.
  */
 
 enum {
@@ -117,6 +118,32 @@ static DIR *process_open_tasks(const ProcessReader *p, uint32_t pid) {
     return process_open_folder(p->texts.proc, path);
 }
 
+/* Returns a descriptor of the folder of a process. */
+static int process_open(const ProcessReader *p, uint32_t pid) {
+    char path[16];
+    int fd;
+
+    snprintf(path, sizeof(path), "%" PRIu32, pid);
+    fd = openat(p->texts.proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static bool process_exists(int folder) {
+    return faccessat(folder, "stat", F_OK, 0) == 0;
+}
+
+/* Reads the stat file of a thread of the kernel. It has no memory, and what has none answers at
+ * once. False: it is a process. */
+static bool process_read_kernel_thread(int folder, ProcessStat *ret) {
+    char text[KEEPER_STAT_BYTES];
+    Bytes bytes;
+
+    return process_read_once(folder, "statm", text, sizeof(text), &bytes) == 0 && bytes.size >= 2 &&
+           memcmp(text, "0 ", 2) == 0 &&
+           process_read_once(folder, "stat", text, sizeof(text), &bytes) == 0 &&
+           process_stat_parse(bytes, ret) == 0 && ret->flags & PF_KTHREAD;
+}
+
 /* The next thread, or NO_THREAD; also after `*left` of them, since threads may start as fast as
  * they are listed, but those have side-band. */
 static uint32_t process_next_task(DIR *tasks, size_t *left) {
@@ -152,8 +179,9 @@ static int process_add_thread(ProcessReader *p, uint32_t tid, const char *comm) 
     return buffer_error(&p->names);
 }
 
-static int process_add_other_threads(ProcessReader *p, uint32_t pid, const ProcessStat *stat) {
-    _cleanup_closedir_ DIR *tasks = process_open_tasks(p, pid);
+static int process_add_other_threads(ProcessReader *p, int folder, uint32_t pid,
+                                     const ProcessStat *stat) {
+    _cleanup_closedir_ DIR *tasks = process_open_folder(folder, "task");
     size_t left = process_tasks_to_list(stat);
     int r = 0;
 
@@ -286,12 +314,12 @@ static int process_read_texts(ProcessReader *p, uint32_t pid, KeeperMaps maps, u
                                : process_text_read(&p->texts, pid, living, maps, address, ret);
 }
 
-static int process_read_parts(ProcessReader *p, uint32_t pid, const ProcessText *text) {
+static int process_read_parts(ProcessReader *p, int folder, uint32_t pid, const ProcessText *text) {
     const ProcessStat *stat = &text->stat;
     int r = process_add_thread(p, pid, stat->comm), error = text->maps_error;
 
     if (r == 0 && stat->n_threads > 1)
-        r = process_add_other_threads(p, pid, stat);
+        r = process_add_other_threads(p, folder, pid, stat);
     if (r < 0 || stat->flags & PF_KTHREAD)
         return r;
     if (error == 0)
@@ -321,31 +349,25 @@ static void process_read_namespaces(ProcessReader *p, Baseline *baseline) {
     baseline->has_namespaces = true;
 }
 
-/* -EAGAIN: another process has the pid by now. */
-static int process_check_again(ProcessReader *p, uint32_t pid, const ProcessStat *before) {
-    ProcessStat after;
-    int r = process_text_stat(&p->texts, pid, pid, &after);
-
-    return r == 0 && after.start_ticks != before->start_ticks ? -EAGAIN : r;
-}
-
 static int process_read_whole(ProcessReader *p, uint32_t pid, Baseline *ret) {
     Baseline baseline = {.pid = pid, .begin_ns = clock_monotonic_ns()};
-    _cleanup_close_ int fd = -1;
-    ProcessText text;
-    int r;
+    KeeperMaps maps = atomic_load(&p->sees_data) ? KEEPER_MAPS_ALL : KEEPER_MAPS_CODE;
+    _cleanup_close_ int folder = process_open(p, pid), fd = -1;
+    ProcessText text = {.fd = -1};
+    int r = MIN(folder, 0);
 
     process_forget(p);
-    p->with_data = atomic_load(&p->sees_data);
-    r = process_read_texts(p, pid, p->with_data ? KEEPER_MAPS_ALL : KEEPER_MAPS_CODE, 0, &text);
+    p->with_data = maps == KEEPER_MAPS_ALL;
+    if (r == 0 && !process_read_kernel_thread(folder, &text.stat))
+        r = process_read_texts(p, pid, maps, 0, &text);
     if (r < 0)
         return r;
     fd = text.fd;
-    r = process_read_parts(p, pid, &text);
+    r = process_read_parts(p, folder, pid, &text);
     if (r == 0)
         process_read_namespaces(p, &baseline);
-    if (r == 0 && (p->n_threads > 1 || baseline.has_namespaces))
-        r = process_check_again(p, pid, &text.stat);
+    if (r == 0 && !process_exists(folder))
+        r = -ESRCH;
     if (r < 0)
         return r;
     process_settle_names(p);

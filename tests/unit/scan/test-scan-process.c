@@ -228,11 +228,13 @@ TEST(kernel_threads_have_no_maps) {
 
     begin();
     put_stat("2/stat", "kworker/0:1-events", 'I', 0x00208040, 1, 5);
+    put("0 0 0 0 0 0 0\n", "2/statm");
     CHECK_OK(process_reader_new(proc_of(root), &keeper, &reader));
     CHECK_OK(process_reader_read(reader, 2, &b));
     CHECK(b.is_kernel_thread);
     CHECK_STREQ(b.threads[0].comm, "kworker/0:1");
     CHECK_EQ(b.n_maps, 0U);
+    CHECK_EQ(atomic_load(&keeper.n_opened), 0U);
     end();
 }
 
