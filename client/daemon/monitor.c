@@ -77,9 +77,9 @@ static int monitor_on_event(void *userdata, const json_t *event) {
 
     if (monitor_is_of_stream(name) && !c->json) {
         if (strcmp(name, "dropped") == 0)
-            remark(c,
-                   "%" PRIu64 " events were dropped because profctl did not read them fast enough.",
-                   reply_count(event, "count"));
+            remark(c, "%" PRIu64 " %s dropped because profctl did not read them fast enough.",
+                   reply_count(event, "count"),
+                   reply_count(event, "count") == 1 ? "event was" : "events were");
         return STATUS_OK;
     }
     if (!monitor_is_of_stream(name) && !monitor_is_wanted(m, event))

@@ -33,35 +33,13 @@ static bool status_is_degraded(const json_t *status) {
     return json_array_size(reply_member(status, "degraded")) > 0;
 }
 
-/* While another session records: what is idle must not pass for recorded. */
-static void status_count_idle(const json_t *status, Buffer *text) {
-    const json_t *session;
-    uint64_t n = 0;
-    size_t i;
-
-    json_array_foreach(reply_member(status, "sessions"), i, session) n +=
-        session_records_nothing(session);
-    if (n > 0)
-        text_printf(text, "; %" PRIu64 " %s nothing", n,
-                    n == 1 ? "session records" : "sessions record");
-}
-
 static void status_show_title(const Screen *s, const json_t *status, Buffer *text,
                               uint64_t now_us) {
     Color color = status_is_degraded(status) ? COLOR_WARNING : COLOR_GOOD;
-    const char *state = reply_string(status, "state");
-    bool is_idle = strcmp(state, "idle") == 0;
 
-    if (strcmp(state, "recording") != 0)
+    if (strcmp(reply_string(status, "state"), "recording") != 0)
         color = color == COLOR_GOOD ? COLOR_NONE : color;
-    text_printf(text, "%s on %s: %s", reply_string(status, "version"),
-                reply_string(status, "hostname"), is_idle ? "records nothing, runs" : state);
-    if (reply_has(status, "sinceUsec")) {
-        text_puts(text, " since ");
-        figure_since(text, reply_count(status, "sinceUsec"), now_us);
-    }
-    if (!is_idle)
-        status_count_idle(status, text);
+    session_put_title(text, status, now_us);
     text_putc(text, '\0');
     if (!buffer_error(text))
         screen_title(s, color, "profd", (const char *)text->data);

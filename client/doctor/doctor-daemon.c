@@ -145,7 +145,8 @@ static void doctor_daemon_say_state(Doctor *d, const char *version, const char *
         return;
     }
     doctor_say(d, HEALTH_FAIL, "profd %s answers and records nothing", version);
-    doctor_mend(d, "'profctl status' shows why; 'profctl start' starts a session");
+    doctor_mend(d,
+                "'profctl status' shows why; 'profctl start SESSION' starts one of its sessions");
 }
 
 void doctor_daemon(Doctor *d) {
@@ -166,8 +167,9 @@ void doctor_daemon(Doctor *d) {
                        "installed now, without a gap");
     }
     if (reply_count(status, "restarts") > 0) {
-        doctor_say(d, HEALTH_WARN, "its recorder was started again %ju times",
-                   (uintmax_t)reply_count(status, "restarts"));
+        doctor_say(d, HEALTH_WARN, "its recorder was started again %ju time%s",
+                   (uintmax_t)reply_count(status, "restarts"),
+                   reply_count(status, "restarts") == 1 ? "" : "s");
         doctor_mend(d, "'journalctl -u profd' shows why it ended");
     }
     sessions = reply_member(status, "sessions");

@@ -122,7 +122,10 @@ static void gateway_view_source(const Screen *s, const json_t *source, Buffer *t
     } else {
         text_printf(text, "follows profd, %" PRIu64 " samples in %" PRIu64 " intervals, ",
                     reply_count(source, "samples"), reply_count(source, "intervals"));
-        text_printf(text, "%" PRIu64 " lost", reply_count(source, "lost"));
+        if (reply_count(source, "lost") == 0)
+            text_puts(text, "none lost");
+        else
+            text_printf(text, "%" PRIu64 " lost", reply_count(source, "lost"));
         if (reply_has(source, "untilUsec")) {
             text_puts(text, "; until ");
             figure_ago(text, reply_count(source, "untilUsec"), now_us);

@@ -46,6 +46,56 @@ bool session_records_nothing(const json_t *session) {
     return is_idle;
 }
 
+/* While another session records: what is idle must not pass for recorded. */
+static void session_text_count_idle(Buffer *out, const json_t *status) {
+    const json_t *session;
+    uint64_t n = 0;
+    size_t i;
+
+    json_array_foreach(reply_member(status, "sessions"), i, session) n +=
+        session_records_nothing(session);
+    if (n > 0)
+        text_printf(out, "; %" PRIu64 " %s nothing", n,
+                    n == 1 ? "session records" : "sessions record");
+}
+
+/* Since when some session has been recording without a break; 0: it is not known. */
+static uint64_t session_text_recording_since(const json_t *status) {
+    uint64_t began = reply_count(status, "sinceUsec"), first = 0;
+    const json_t *session;
+    size_t i;
+
+    json_array_foreach(reply_member(status, "sessions"), i, session) {
+        /* Without a time of its own it is in its state since profd began. */
+        uint64_t since =
+            reply_has(session, "sinceUsec") ? reply_count(session, "sinceUsec") : began;
+
+        if (strcmp(reply_string(session, "state"), "active") == 0 &&
+            !session_records_nothing(session) && (first == 0 || since < first))
+            first = since;
+    }
+    return first;
+}
+
+void session_put_title(Buffer *out, const json_t *status, uint64_t now_us) {
+    const char *state = reply_string(status, "state");
+    bool records = strcmp(state, "recording") == 0, is_idle = strcmp(state, "idle") == 0;
+    uint64_t since = records ? session_text_recording_since(status) : 0;
+
+    text_printf(out, "%s on %s: %s", reply_string(status, "version"),
+                reply_string(status, "hostname"), is_idle ? "records nothing" : state);
+    if (since == 0 && reply_has(status, "sinceUsec")) {
+        text_puts(out, is_idle || records ? ", runs" : "");
+        since = reply_count(status, "sinceUsec");
+    }
+    if (since > 0) {
+        text_puts(out, " since ");
+        figure_since(out, since, now_us);
+    }
+    if (!is_idle)
+        session_text_count_idle(out, status);
+}
+
 /* Makes a sentence out of a clause. */
 static void session_text_put_sentence(Buffer *out, const char *text) {
     size_t at = out->size;

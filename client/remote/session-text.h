@@ -11,6 +11,8 @@
 Color session_color(const json_t *session);
 /* Whether it is meant to record and records nothing. */
 bool session_records_nothing(const json_t *session);
+/* Appends what the whole daemon does, and since when: "0.1.0 on db4: recording since …". */
+void session_put_title(Buffer *out, const json_t *status, uint64_t now_us);
 /* Prints a block on a screen; `whole`: with details for a user who asked for this session. */
 void session_show(const Screen *s, const json_t *session, bool whole, uint64_t now_us);
 /* Appends a reason for being degraded: its meaning, its remedy, and its name. */

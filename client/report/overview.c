@@ -8,6 +8,7 @@
 #include "client/frame/text-table.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "client/remote/session-text.h"
 #include "client/view/view.h"
 #include "protocol/value.h"
 #include "util/clock.h"
@@ -40,17 +41,13 @@ static void overview_put_title(const Screen *s, const json_t *status, Buffer *te
 
     json_array_foreach(reply_member(status, "sessions"), i, session) is_ill |=
         json_array_size(reply_member(session, "degraded")) > 0;
-    text_printf(text, "%s on %s: %s", reply_string(status, "version"),
-                reply_string(status, "hostname"), reply_string(status, "state"));
-    if (reply_has(status, "sinceUsec")) {
-        text_puts(text, " since ");
-        figure_since(text, reply_count(status, "sinceUsec"), figure_now_us());
-    }
-    text_puts(text, is_ill ? ", degraded: see profctl status" : "");
+    session_put_title(text, status, figure_now_us());
     text_putc(text, '\0');
     if (!buffer_error(text))
         screen_title(s, is_ill ? COLOR_WARNING : COLOR_GOOD, "profd", (const char *)text->data);
     buffer_clear(text);
+    if (is_ill)
+        screen_line(s, "Degraded", COLOR_WARNING, "'profctl status' shows why, and what helps.");
 }
 
 static void overview_put_sessions(const Screen *s, const json_t *status, Buffer *text) {

@@ -73,9 +73,11 @@ static void snapshot_page_put_missing(const View *view, Buffer *out) {
         coverage_describe_for_page(out, &view->coverage);
     else
         text_puts(out, "it is not known whether all of it was recorded");
-    text_puts(out, ", ");
-    figure_count(out, p->lost);
-    text_puts(out, " samples lost");
+    text_puts(out, p->lost == 0 ? ", none lost" : ", ");
+    if (p->lost > 0) {
+        figure_count(out, p->lost);
+        text_puts(out, p->lost == 1 ? " sample lost" : " samples lost");
+    }
     view_put_folded(view, out);
 }
 

@@ -23,7 +23,8 @@ static int config_session_take_setting(ConfigLoad *load, const char *section,
                                        const ConfigSetting *settings, size_t i,
                                        ConfigFault *fault) {
     const ConfigKey *key = config_key(CONFIG_SESSION, settings[i].key);
-    const char *expected = "a key of [Session NAME] in profd.conf(5)";
+    const char *expected = "a key of [Session NAME] in profd.conf(5)",
+               *near = config_table_near(config_table(), CONFIG_SESSION, settings[i].key);
     int r;
 
     fault->setting = i;
@@ -31,7 +32,9 @@ static int config_session_take_setting(ConfigLoad *load, const char *section,
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
-        snprintf(fault->expected, sizeof(fault->expected), "%s", expected);
+        snprintf(fault->expected, sizeof(fault->expected), "%s%s%s%s", expected,
+                 !key && near ? ", did you mean " : "", !key && near ? near : "",
+                 !key && near ? "=?" : "");
         return -EINVAL;
     }
     *config_load_origin(load, key, 0) = (ConfigOrigin){.path = "", .line = (unsigned)i};

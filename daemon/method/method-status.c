@@ -24,15 +24,22 @@ static json_t *method_status_text_of(const Buffer *text) {
                : json_stringn(text->data ? (const char *)text->data : "", text->size);
 }
 
-static json_t *method_status_degraded_json(unsigned set) {
+/* session NULL: of the whole daemon. */
+static json_t *method_status_degraded_json(unsigned set, const char *session) {
     size_t n;
     const DegradedReason *reasons = degraded_reasons(&n);
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < n; i++)
-        if (set & reasons[i].reason)
-            value_append(&list, json_pack("{s:s, s:s, s:s}", "reason", reasons[i].name, "meaning",
-                                          reasons[i].meaning, "remedy", reasons[i].remedy));
+    for (size_t i = 0; list && i < n; i++) {
+        _cleanup_(buffer_done) Buffer remedy = {};
+
+        if (!(set & reasons[i].reason))
+            continue;
+        degraded_put_remedy(&remedy, &reasons[i], session);
+        value_append(&list,
+                     json_pack("{s:s, s:s, s:o}", "reason", reasons[i].name, "meaning",
+                               reasons[i].meaning, "remedy", method_status_text_of(&remedy)));
+    }
     return list;
 }
 
@@ -150,11 +157,7 @@ static uint64_t method_status_frequency_of(const SessionEntry *entry) {
 }
 
 static const char *method_status_state_word(const SessionEntry *entry) {
-    bool is_meant_to = entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE;
-
-    return is_meant_to && entry->session && sampler_is_waiting(session_sampler(entry->session))
-               ? "waiting"
-               : session_state_name(entry->state);
+    return session_entry_waits(entry) ? "waiting" : session_state_name(entry->state);
 }
 
 /* How the session is configured. */
@@ -230,7 +233,7 @@ static json_t *method_status_session_figures(const Daemon *daemon, const Session
         "newestUsec", answer_time(newest), "reachUsec",
         answer_time(store_session_reach_ns(daemon->store, entry->config.name)), "queueBytes",
         answer_count(totals.queue_bytes), "degraded",
-        method_status_degraded_json(session_entry_degraded(entry)), "coverage",
+        method_status_degraded_json(session_entry_degraded(entry), entry->config.name), "coverage",
         coverage_json(&coverage), "stacks", method_status_stacks_json(&totals));
 }
 
@@ -318,7 +321,7 @@ static json_t *method_status_coarse(const Daemon *daemon) {
                      method_status_state_of(daemon), "sinceUsec",
                      answer_time(daemon->began_real_ns), "restarts",
                      answer_count(daemon->keeper.restarts), "degraded",
-                     method_status_degraded_json(method_status_all_degraded(daemon)));
+                     method_status_degraded_json(method_status_all_degraded(daemon), NULL));
 }
 
 static json_t *method_status_fine(const Daemon *daemon) {

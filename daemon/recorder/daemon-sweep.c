@@ -12,6 +12,7 @@
 #include "session/degraded.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/text.h"
 
 /*
  * A sweep moves what the rings hold: side-band to the tracker, samples to their sessions. It works
@@ -144,14 +145,17 @@ static void daemon_sweep_publish_degraded(Daemon *daemon, const char *session, c
     const DegradedReason *reasons = degraded_reasons(&n);
 
     for (size_t i = 0; i < n; i++) {
-        char text[256];
+        _cleanup_(buffer_done) Buffer text = {};
 
         if (!(set & reasons[i].reason))
             continue;
-        snprintf(text, sizeof(text), "%s: %s; %s", reasons[i].name, reasons[i].meaning,
-                 reasons[i].remedy);
-        monitor_publish(daemon->monitor,
-                        &(MonitorEvent){.event = event, .session = session, .text = text});
+        text_printf(&text, "%s: %s; ", reasons[i].name, reasons[i].meaning);
+        degraded_put_remedy(&text, &reasons[i], session);
+        text_putc(&text, '\0');
+        if (!buffer_error(&text))
+            monitor_publish(daemon->monitor, &(MonitorEvent){.event = event,
+                                                             .session = session,
+                                                             .text = (const char *)text.data});
     }
 }
 
@@ -203,6 +207,7 @@ void daemon_update_status(Daemon *daemon, uint64_t now_ns) {
                  before = session_degraded(entry->session),
                  set = session_update_degraded(entry->session, others, now_ns);
 
+        session_entry_note_waiting(entry);
         daemon_sweep_publish_degraded(daemon, name, "degraded", set & ~before);
         daemon_sweep_publish_degraded(daemon, name, "recovered", before & ~set);
     }

@@ -8,7 +8,7 @@
 
 /*
  * Questions about one entry: the name of its state, whether it records, and why it records less
- * than its configuration asks for. Nothing here changes an entry.
+ * than its configuration asks for; and since when it waits.
  */
 
 enum { LATE_START_SEC = 10 };
@@ -51,6 +51,26 @@ bool session_entry_samples(const SessionEntry *entry) {
     return (entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE) && !rests &&
            entry->session && !sampler_is_waiting(session_sampler(entry->session)) &&
            sampler_n_cpus(session_sampler(entry->session)) > 0;
+}
+
+static bool session_entry_is_meant_to_record(const SessionEntry *entry) {
+    return entry->session && (entry->state == SESSION_STARTING || entry->state == SESSION_ACTIVE);
+}
+
+bool session_entry_waits(const SessionEntry *entry) {
+    return session_entry_is_meant_to_record(entry) &&
+           sampler_is_waiting(session_sampler(entry->session));
+}
+
+void session_entry_note_waiting(SessionEntry *entry) {
+    bool waits = session_entry_waits(entry);
+
+    if (!session_entry_is_meant_to_record(entry))
+        return;
+    if (entry->knows_waiting && waits != entry->is_waiting)
+        entry->state_real_ns = clock_ns(CLOCK_REALTIME);
+    entry->knows_waiting = true;
+    entry->is_waiting = waits;
 }
 
 bool session_entry_has_ended(const SessionEntry *entry) {

@@ -42,6 +42,8 @@ typedef struct SessionEntry {
     SessionTotals last;            /* the totals of the last run, after it has ended */
     uint64_t since_real_ns;        /* when its events were opened; 0: they are not open */
     uint64_t state_real_ns;        /* when it entered its state; 0: when profd began */
+    bool is_waiting;               /* active, but its control group does not exist */
+    bool knows_waiting;            /* the above was noted once */
     uint64_t starting_ns;          /* CLOCK_MONOTONIC; when it was asked to record */
     uint64_t stop_at_ns;           /* CLOCK_BOOTTIME; 0: it does not stop by itself */
     uint64_t stopping_ns;          /* CLOCK_MONOTONIC; when it began to end */
@@ -72,6 +74,10 @@ bool session_entry_is_opening(const SessionEntry *entry);
 /* Whether it takes samples now: it is not paused, and its control group and at least one of its
  * CPUs exist. */
 bool session_entry_samples(const SessionEntry *entry);
+/* It is meant to record, and waits for its control group. */
+bool session_entry_waits(const SessionEntry *entry);
+/* Notes when it began to wait, or ended that. */
+void session_entry_note_waiting(SessionEntry *entry);
 /* It was begun by Start() and has stopped by itself. */
 bool session_entry_has_ended(const SessionEntry *entry);
 /* All reasons why it records less than its configuration asks for; a set of Degraded. */

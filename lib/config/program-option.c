@@ -7,13 +7,15 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "util/log.h"
 #include "util/macro.h"
+#include "util/near.h"
 #include "util/parse.h"
+#include "util/text.h"
 
-/* Walks a table of options with getopt_long(). It prints, as getopt_long() does, because there is
- * no log yet. */
+/* Walks a table of options with getopt_long(). It prints, because there is no log yet. */
 
 enum { PROGRAM_OPTIONS_MAX = 16 };
 
@@ -45,6 +47,37 @@ bool program_option_log_level(const char *argument, void *field _unused_) {
     return true;
 }
 
+static const char *program_option_placeholder(const ProgramOption *row) {
+    return row->value ? row->value : "no value";
+}
+
+/* Says what is wrong with a word that getopt_long() has refused. */
+static void program_option_refuse(const ProgramOptions *options, int result, const char *word) {
+    size_t n = strcspn(word, "="), dashes = strspn(word, "-");
+    char name[NEAR_NAME_MAX], offer[NEAR_NAME_MAX];
+    NearNames near = {};
+    _cleanup_(buffer_done) Buffer text = {};
+
+    snprintf(name, sizeof(name), "%.*s", (int)(n > dashes ? n - dashes : 0), word + dashes);
+    for (size_t i = 0; i < options->n; i++) {
+        const ProgramOption *row = &options->rows[i];
+
+        if (strcmp(row->name, name) == 0) {
+            fprintf(stderr, "%s: --%s takes %s%s\n", options->program, name,
+                    program_option_placeholder(row), result == ':' ? ", which is missing" : "");
+            return;
+        }
+        snprintf(offer, sizeof(offer), "--%s", row->name);
+        if (row->help)
+            near_offer(&near, offer, near_distance(name, row->name));
+    }
+    text_printf(&text, "%s: there is no option '%s'", options->program, word);
+    near_put_question(&near, &text);
+    text_putc(&text, '\0');
+    if (!buffer_error(&text))
+        fprintf(stderr, "%s\n", (const char *)text.data);
+}
+
 int program_options_parse(const ProgramOptions *options, int argc, char **argv, void *settings) {
     struct option longs[PROGRAM_OPTIONS_MAX + 1] = {};
     int index;
@@ -54,11 +87,14 @@ int program_options_parse(const ProgramOptions *options, int argc, char **argv, 
         longs[i] =
             (struct option){.name = options->rows[i].name,
                             .has_arg = options->rows[i].value ? required_argument : no_argument};
-    for (int c; (c = getopt_long(argc, argv, "", longs, &index)) != -1;) {
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":", longs, &index)) != -1;) {
         const ProgramOption *row = &options->rows[index];
 
-        if (c != 0)
+        if (c != 0) {
+            program_option_refuse(options, c, argv[optind - 1]);
             return -EINVAL;
+        }
         if (!row->parse(optarg, (char *)settings + row->offset)) {
             fprintf(stderr, "%s: --%s takes %s, not '%s'\n", options->program, row->name,
                     row->expected, optarg);

@@ -98,6 +98,7 @@ def files_of_endless_notes_cost_little_and_stop_is_prompt():
             share = (used(daemon) - before) / (time.monotonic() - begin)
             print(f"# profd used {share:.1%} of a CPU")
             check(share < CPU_SHARE, f"profd used {share:.1%} of a CPU")
+            check("ms to read /proc and programs)" in daemon.log(), "the log does not say what it took to read them")
             stop_soon(daemon)
 
 

@@ -36,7 +36,7 @@ STORE = {"path": "/var/lib/profd", "usedBytes": 1 << 30, "limitBytes": 4 << 30,
          "snapshotBytes": 12 << 20, "snapshotLimitBytes": 2 << 30, "volatile": False}
 STATUS = {"version": "0.1.0", "hostname": "host", "bootId": "b" * 32, "state": "recording",
           "sinceUsec": 1795273200000000, "restarts": 1, "degraded": [], "sessions": [SESSION],
-          "store": STORE, "cpuPercent": 0.4, "memoryBytes": 6 << 20}
+          "store": STORE, "cpuPercent": 0.4, "scanCpuPercent": 0.25, "memoryBytes": 6 << 20}
 SEGMENT = {"session": "default", "name": "00000004-20261121T150000Z.perf.data",
            "path": "/var/lib/profd/x", "bootId": "b" * 32, "layout": "file", "sensitive": False,
            "sinceUsec": 1795273200000000, "untilUsec": None, "samples": 10, "lost": 0,
@@ -300,7 +300,7 @@ def status_shows_sessions_losses_and_remedies():
             done = ended(profctl("status", socket=daemon.path), 0)
             for words in ("recording since Sat 2026-11-21 15:00:00 UTC (", "cpu-clock at 99 Hz, fp call graphs, on 2 CPUs",
                           "1,234,567, 198 a second; 3 lost", "1.0G of 4.0G (25%)", "Run on a machine",
-                          "recorder restarted 1 time", "back to Sat 2026-11-21 14:00:00 UTC",
+                          "0.40% of a CPU, 0.25% of it to read processes, 6.0M of memory, recorder restarted 1 time", "back to Sat 2026-11-21 14:00:00 UTC",
                           "1 week"):
                 check(words in re.sub(r"\s+", " ", done.stdout), f"no '{words}' in {done.stdout}")
             ended(profctl("status", "--check", socket=daemon.path), 7)
@@ -368,7 +368,8 @@ def files_without_a_build_id_are_shown_if_there_are_any():
 
 @test
 def status_for_a_user_without_rights_is_coarse_and_mentions_it():
-    coarse = {**STATUS, "sessions": None, "store": None, "cpuPercent": None, "memoryBytes": None}
+    coarse = {**STATUS, "sessions": None, "store": None, "cpuPercent": None, "scanCpuPercent": None,
+              "memoryBytes": None}
     with folder() as where, StandIn(where, {"GetStatus": [coarse]}) as daemon:
         done = ended(profctl("status", socket=daemon.path), 0)
         check("profd-read" in done.stdout, done.stdout)

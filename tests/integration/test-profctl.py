@@ -264,7 +264,7 @@ def wrong_names_are_not_found():
 @test
 def wrong_settings_are_wrong_usage_and_valid_ones_are_named():
     ended(call("start", "bad", "-F", "much"), 2, "Frequency=much.*from 1 to")
-    ended(call("start", "bad", "--set", "Frequenzy=5"), 2, "Frequenzy")
+    ended(call("start", "bad", "--set", "Frequenzy=5"), 2, r"Frequenzy.*did you mean Frequency=\?")
     ended(call("start", "bad", "-e", "nosuchevent"), 1, "nosuchevent")
     ended(call("start", "no/name"), 2)
     check("bad" not in sessions(), "a session that could not start is there")

@@ -190,6 +190,17 @@ def a_bad_configuration_is_reported_by_line_and_does_not_stop_recording():
 
 
 @test
+def an_option_that_is_not_there_leads_to_one_that_is():
+    for words, says in ((["--check-confg"], "no option '--check-confg'. Did you mean '--check-config'?"),
+                        (["--store"], "--store takes DIR, which is missing"),
+                        (["--check-config=3"], "--check-config takes no value"),
+                        (["--nosuch"], "no option '--nosuch'.\n")):
+        done = subprocess.run([PROFD, *words], capture_output=True, text=True, check=False)
+        equal(done.returncode, 2, f"status of {words}")
+        check(says in done.stderr, f"{words}: it says '{done.stderr}'")
+
+
+@test
 def sampling_begins_before_anything_slow():
     need_root()
     with scratch() as folder:

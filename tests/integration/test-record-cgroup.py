@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import control_group  # noqa: E402
@@ -18,6 +19,7 @@ from varlink import Varlink  # noqa: E402
 from workload import need_root, now_ns, scratch, wait_until  # noqa: E402
 from tap import check, equal, main, skip, test  # noqa: E402
 
+SINCE_S = 4  # so near a time of a change is to what happened
 GROUP = "profd-test-restart.slice/shop.service"
 CONFIG = session(Event="cpu-clock", Frequency=99) + session("shop", Event="cpu-clock", Frequency=999, Cgroup=GROUP)
 
@@ -99,9 +101,14 @@ def a_group_that_does_not_exist_is_waited_for():
         equal(profctl("status", "--check", socket=daemon.control()).returncode, 7, "status --check")
         with service() as one:
             wait_for_samples(daemon)
+            begun = time.time()
             shop = wait_for_state(daemon, "active")
             equal(shop["degraded"], [], "reasons with the group")
-        wait_for_state(daemon, "waiting")
+            check(abs(shop["sinceUsec"] / 1e6 - begun) < SINCE_S, f"active since {shop['sinceUsec']}, at {begun}")
+            time.sleep(SINCE_S)
+        gone = time.time()
+        shop = wait_for_state(daemon, "waiting")
+        check(abs(shop["sinceUsec"] / 1e6 - gone) < SINCE_S, f"waiting since {shop['sinceUsec']}, gone at {gone}")
         with service() as two:
             wait_for_state(daemon, "active")
             wait_for_samples(daemon)

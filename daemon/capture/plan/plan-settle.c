@@ -51,15 +51,12 @@ static int plan_log_no_cgroup(int error, const SessionConfig *config) {
 
     if (!tree || cgroup_tree_find("", tree) < 0)
         return log_error(error,
-                         "Session '%s' is for the cgroup '%s', but no control groups are mounted "
-                         "that perf events follow, mount cgroup2 and restart profd",
-                         config->name, config->cgroup);
-    return log_error(
-        error,
-        "Session '%s' is for the cgroup '%s', which is not there below '%s'%s, make it "
-        "or change Cgroup=",
-        config->name, config->cgroup, tree->mount,
-        tree->version == 1 ? " (control groups of version 1)" : "");
+                         "Cannot start '%s': no control groups are mounted that perf events "
+                         "follow, mount cgroup2 and restart profd",
+                         config->name);
+    return log_error(error, "Cannot start '%s': control group '%s' does not exist below '%s'%s",
+                     config->name, config->cgroup, tree->mount,
+                     tree->version == 1 ? " (control groups of version 1)" : "");
 }
 
 /* Stepping down from the utmost is how `P` is meant, and happens on most machines. */
