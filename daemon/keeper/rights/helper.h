@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The keeper's children that are not recorders: processes that open files, and the program that
- * reads ELF files. A helper that waits for a file system cannot be killed before that answers, so
- * helpers are counted by kind, and a kind that is stuck completely does not affect the others.
+ * The keeper's children that are not recorders: processes that touch what other users can make
+ * hang, and the program that reads ELF files. A helper that waits for a file system cannot be
+ * killed before that answers, so helpers are counted by kind, and a kind that is stuck completely
+ * does not affect the others.
  */
 
 #include <stdbool.h>
