@@ -166,7 +166,7 @@ static int image_file_open_mapping(ImageOpener *o, const MappedImage *image, Kee
         return -EHOSTDOWN;
     }
     after = before;
-    /* What was opened through the mapping and has its numbers is what is mapped. */
+    /* A file that was opened through the mapping and has its numbers is the mapped one. */
     if (r == 0 && (by_path || !image_file_is_image(image, id.major, id.minor, id.inode)))
         r = image_file_find(o, image, &after);
     if (r < 0)

@@ -88,7 +88,8 @@ static int process_text_parse(int fd, off_t at, ProcessStat *ret) {
                               ret);
 }
 
-/* Where /proc is mounted with hidepid, the helper may not see what is in our own one. */
+/* Where /proc is mounted with hidepid, our own /proc may show processes that the helper cannot see.
+ */
 static bool process_text_is_hidden(const ProcessTexts *t, uint32_t pid) {
     char name[16];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What only the keeper can read of a process, and the process may keep from being read. */
+/* Has the keeper read those files of a process that the process can keep from being read. */
 
 #include "keeper/request/keeper-client.h"
 #include "scan/late.h"

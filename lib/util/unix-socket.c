@@ -14,7 +14,7 @@
 
 enum { TRY_MS = 50 };
 
-/* Of Linux 6.16; older headers lack it. */
+/* Linux has it since 6.16; older headers lack it. */
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif

@@ -33,7 +33,7 @@ typedef enum KeeperFile {
     KEEPER_FILES, /* the number of kinds */
 } KeeperFile;
 
-/* What is read of the mappings of a process. */
+/* Which mappings of a process the helper reads. */
 typedef enum KeeperMaps {
     KEEPER_MAPS_NONE,
     KEEPER_MAPS_CODE, /* the executable ones */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who has mounted an overlay. */
+/* Finds out who has mounted an overlay. */
 
 #include <stdbool.h>
 #include <stdint.h>

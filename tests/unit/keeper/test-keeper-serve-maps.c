@@ -6,7 +6,7 @@
 
 #include "keeper/serve/procmap.h"
 
-/* What a helper of the keeper reads of the maps of a process, beside the kernel's own text. */
+/* Compares the maps that a helper of the keeper reads with the kernel's own text. */
 
 enum { PAGE = 4096, MANY = 2000 };
 
@@ -202,7 +202,7 @@ TEST(a_process_that_is_gone_is_not_read) {
     CHECK_EQ(keeper_read_process(served.keeper, (uint32_t)pid, (uint32_t)pid, KEEPER_MAPS_CODE, 0,
                                  &error, &fd),
              -ESRCH);
-    /* Of a thread that is not one of the process there are no maps. */
+    /* A thread of another process gives no maps. */
     CHECK_OK(keeper_read_process(served.keeper, 1, 2, KEEPER_MAPS_CODE, 0, &error, &fd));
     CHECK_EQ(error, -ENOENT);
     (void)close(fd);
