@@ -15,6 +15,7 @@
 
 #include "store/folder/store.h"
 #include "store/manifest/manifest.h"
+#include "util/clock.h"
 
 enum { STORE_BOOT_SIZE = 64, ENTRY_GAPS_MAX = 4 };
 
@@ -40,6 +41,7 @@ typedef struct Entry {
     bool covered; /* the fields below are known; in CLOCK_MONOTONIC */
     uint64_t covered_from_ns, covered_to_ns;
     uint64_t real_shift_ns; /* add it to get wall-clock time, modulo 2^64 */
+    uint64_t slept_ns;      /* how long the machine has slept since it booted */
     PdGapReason after;
     PdGap gaps[ENTRY_GAPS_MAX]; /* when there are more, close ones are merged */
     size_t n_gaps;
@@ -50,6 +52,13 @@ typedef struct Entry {
 static inline bool entry_is_blank(const Entry *entry) {
     return entry->is_known && !entry->unreadable && entry->samples == 0 && !entry->covered &&
            entry->name.state == SEGMENT_CLOSED;
+}
+
+/* Whether the machine slept between two segments that follow each other; the clock of samples stood
+ * still meanwhile, so they may be adjacent on it. A second is more than two measurements differ. */
+static inline bool entry_slept_between(const Entry *before, const Entry *next) {
+    return strcmp(before->boot, next->boot) == 0 && next->slept_ns > before->slept_ns &&
+           next->slept_ns - before->slept_ns > NS_PER_SECOND;
 }
 
 /* Its samples can be read: it is finished, or it is being written. */

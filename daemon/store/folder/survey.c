@@ -217,6 +217,8 @@ void entry_fill(const Store *store, Entry *entry, const Manifest *manifest) {
         return;
     first = &manifest->anchors[0];
     entry->real_shift_ns = first->real_ns - first->monotonic_ns;
+    if (first->boot_ns > first->monotonic_ns)
+        entry->slept_ns = first->boot_ns - first->monotonic_ns;
     last = &manifest->anchors[manifest->n_anchors - 1];
     entry->end_real_ns = last->real_ns;
     entry->end_boot_ns = last->boot_ns;

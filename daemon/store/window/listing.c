@@ -116,15 +116,16 @@ static StoreCoverage listing_coverage_of(const Entry *entry) {
 
 /* What was not recorded between two segments that follow each other. */
 static PdGap listing_gap_between(const Entry *before, const Entry *next) {
-    bool same_boot = strcmp(before->boot, next->boot) == 0;
+    bool same_boot = strcmp(before->boot, next->boot) == 0,
+         is_joined = same_boot && before->covered_to_ns >= next->covered_from_ns;
 
     if (!before->covered || !next->covered || before->name.state == SEGMENT_OPEN ||
-        (same_boot && before->covered_to_ns >= next->covered_from_ns))
+        (is_joined && !entry_slept_between(before, next)))
         return (PdGap){};
     return (PdGap){.from_ns = before->covered_to_ns + before->real_shift_ns,
                    .to_ns = next->covered_from_ns + next->real_shift_ns,
                    .cpu = PD_ALL_CPUS,
-                   .reason = before->after};
+                   .reason = is_joined ? PD_GAP_ASLEEP : before->after};
 }
 
 static StoreSegmentInfo listing_info_of(const Store *store, const char *session,

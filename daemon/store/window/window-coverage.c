@@ -11,7 +11,9 @@
 /*
  * Computes which part of a window was recorded, from the coverage of each segment. Segments of a
  * boot follow each other on the clock of their samples; where one ends before the next begins, the
- * former has the reason. A segment without known coverage never makes a part of a window complete.
+ * former has the reason. That clock stands still while the machine sleeps, so a sleep is a gap
+ * between two segments that are adjacent. A segment without known coverage never makes a part of a
+ * window complete.
  */
 
 enum { STAMP_MAX = 32 };
@@ -104,6 +106,23 @@ static PdGapReason window_coverage_reason_between(const Entry *before, const Ent
     return before->covered && next->covered ? before->after : PD_GAP_UNKNOWN;
 }
 
+/* On the clock of samples the gap has no length, so a window contains it or does not. */
+static void window_coverage_put_sleep(Composing *c, const Entry *before, const Entry *next) {
+    uint64_t at = window_coverage_from_of(c, next);
+    PdGap gap = {.cpu = PD_ALL_CPUS, .reason = PD_GAP_ASLEEP};
+
+    if (!c->query->by_monotonic) {
+        window_coverage_put(c, window_coverage_to_of(c, before), at, gap.cpu, gap.reason);
+        return;
+    }
+    if (at <= c->since || at >= c->until || c->error < 0)
+        return;
+    gap.from_ns = at + window_coverage_shift(c, before);
+    gap.to_ns = at + window_coverage_shift(c, next);
+    if (gap.from_ns < gap.to_ns)
+        c->error = pd_coverage_add_gap(c->to, &gap);
+}
+
 static PdGapReason window_coverage_reason_after(const Entry *last, bool unreadable) {
     if (unreadable)
         return PD_GAP_DAMAGED;
@@ -149,6 +168,8 @@ static void window_coverage_compose(Composing *c, const Window *w, const Entry *
             window_coverage_put(c, window_coverage_to_of(c, before),
                                 window_coverage_from_of(c, entry), PD_ALL_CPUS,
                                 window_coverage_reason_between(before, entry, unreadable));
+        else if (entry_slept_between(before, entry))
+            window_coverage_put_sleep(c, before, entry);
         c->earlier = entry;
         window_coverage_put_entry(c, entry);
         unreadable = false;

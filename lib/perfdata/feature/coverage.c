@@ -33,6 +33,7 @@ static const struct {
     [PD_GAP_RELOADED]    = { "reloaded",   "configuration reloaded"       },
     [PD_GAP_FAILED]      = { "failed",     "events not available"         },
     [PD_GAP_REOPENED]    = { "reopened",   "a missing event was added"    },
+    [PD_GAP_ASLEEP]      = { "asleep",     "the machine slept"            },
 };
 /* clang-format on */
 

@@ -35,6 +35,7 @@ typedef enum PdGapReason {
     PD_GAP_RELOADED,    /* a new configuration reopened the events */
     PD_GAP_FAILED,      /* the CPU was online, but the events could not be opened on it */
     PD_GAP_REOPENED,    /* the events were reopened together with one that had been missing */
+    PD_GAP_ASLEEP,      /* the machine was suspended, and its CPUs were off */
     PD_GAP_REASONS,
 } PdGapReason;
 

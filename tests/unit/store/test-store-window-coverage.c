@@ -110,6 +110,35 @@ TEST(each_time_of_a_window_is_on_the_wall_clock_of_its_own_segment) {
     CHECK(pd_coverage_recorded_ns(&c) <= 44 * S);
 }
 
+TEST(a_sleep_between_two_adjacent_segments_is_a_gap) {
+    Entry entries[] = {segment(1, 10, 20, PD_GAP_DOWN), segment(2, 20, 30, PD_GAP_DOWN),
+                       segment(3, 30, 40, PD_GAP_DOWN)};
+    _cleanup_(pd_coverage_done) PdCoverage last = {}, since = {}, edge = {}, set = {};
+
+    /* It slept for 500 s, after it had slept for 7 s before the first segment. */
+    for (size_t i = 0; i < 3; i++)
+        entries[i].slept_ns = (i == 0 ? 7 : 507) * S;
+    entries[1].real_shift_ns = entries[2].real_shift_ns = 1500 * S;
+    CHECK_OK(compose_last(&last, 15, 35, entries, 3));
+    CHECK_EQ(last.from_ns, 1015 * S);
+    CHECK_EQ(last.to_ns, 1535 * S);
+    CHECK_EQ(last.n_gaps, 1);
+    CHECK(is_gap(&last.gaps[0], 1020, 1520, PD_GAP_ASLEEP));
+    CHECK(!pd_coverage_is_whole(&last));
+    CHECK_EQ(pd_coverage_recorded_ns(&last), 20 * S);
+    CHECK_OK(compose(&since, 1010, 1525, entries, 3));
+    CHECK_EQ(since.n_gaps, 1);
+    CHECK(is_gap(&since.gaps[0], 1020, 1520, PD_GAP_ASLEEP));
+    /* A window that begins when it wakes up. */
+    CHECK_OK(compose_last(&edge, 20, 35, entries, 3));
+    CHECK_EQ(edge.n_gaps, 0);
+    CHECK_EQ(edge.from_ns, 1520 * S);
+    /* The clock was set, and the machine did not sleep. */
+    entries[0].slept_ns = 507 * S;
+    CHECK_OK(compose_last(&set, 15, 35, entries, 3));
+    CHECK_EQ(set.n_gaps, 0);
+}
+
 TEST(the_previous_boot_and_the_time_between_boots_are_gaps) {
     Entry entries[] = {segment(1, 500, 600, PD_GAP_DOWN), segment(2, 10, 30, PD_GAP_DOWN)};
     _cleanup_(pd_coverage_done) PdCoverage c = {};
