@@ -83,34 +83,33 @@ int method_describe(void *userdata, Call *call) {
     return call_stream_array(call, list);
 }
 
-static void method_config_on_problem(void *userdata, const char *path, unsigned line,
-                                     const char *problem) {
-    value_append(userdata, json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
-                                     answer_count(line), "text", answer_text(problem)));
-}
-
+/* Answers when the sessions that were restarted record again. */
 static bool method_config_check_reloaded(void *userdata, Call *call) {
-    const Daemon *daemon = userdata;
+    json_t *problems;
+    int r;
 
-    if (session_table_is_changing(daemon->sessions))
+    if (!daemon_reload_is_done(userdata, &r, &problems))
         return false;
-    (void)call_reply(call, json_object());
+    if (r == -EINVAL)
+        (void)call_fail(call, "ConfigInvalid", json_pack("{s:O}", "problems", problems));
+    else if (r < 0)
+        (void)call_fail_reason(call, r, NULL);
+    else
+        (void)call_reply(call, json_object());
     return true;
 }
 
 int method_reload(void *userdata, Call *call) {
     Daemon *daemon = userdata;
-    json_t *problems = json_array();
-    int r = daemon_reload(daemon, method_config_on_problem, &problems);
+    Reloading *reloading;
+    int r = daemon_reload(daemon, &reloading);
 
-    if (r == -EINVAL)
-        return call_fail(call, "ConfigInvalid", json_pack("{s:o}", "problems", problems));
-    json_decref(problems);
     if (r < 0)
         return call_fail_reason(call, r, NULL);
-    /* Answer when the sessions that were restarted record again. */
     return waits_add(daemon->waits, call,
-                     &(WaitOptions){.check = method_config_check_reloaded, .userdata = daemon});
+                     &(WaitOptions){.check = method_config_check_reloaded,
+                                    .release = daemon_reload_release,
+                                    .userdata = reloading});
 }
 
 int method_set_log_level(void *userdata, Call *call) {

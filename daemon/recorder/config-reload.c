@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "call/answer.h"
+#include "protocol/value.h"
 #include "recorder/host-check.h"
+#include "store/disk/disk.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -21,11 +24,11 @@
 
 static void config_reload_on_problem(void *userdata, const char *path, unsigned line,
                                      const char *problem) {
-    const Reload *reload = userdata;
+    Reload *reload = userdata;
 
     config_log_problem(NULL, path, line, problem);
-    if (reload->on_problem)
-        reload->on_problem(reload->userdata, path, line, problem);
+    value_append(&reload->problems, json_pack("{s:o, s:o, s:o}", "path", answer_text(path), "line",
+                                              answer_count(line), "text", answer_text(problem)));
 }
 
 static void config_reload_begin(const Reload *reload, SessionEntry *entry, bool paused) {
@@ -140,56 +143,93 @@ static bool config_reload_opens_anew(const Reload *reload, const SessionConfig *
             plan_notes_left_out(sampler_notes(session_sampler(entry->session))));
 }
 
-/* Returns the number of problems that the new sessions have on this host. Sweeps go on between two
- * events, but nothing else does, so a slow host gets a limit. */
-static int config_reload_check_host(const Reload *reload, const Config *config) {
-    uint64_t until_ns = clock_monotonic_ns() + CHECK_MAX_NS;
-    int problems = 0;
+void reload_read(Reload *reload) {
+    int r;
 
-    for (uint32_t i = 0; i < config->n_sessions; i++) {
-        const SessionConfig *session = &config->sessions[i];
-        const SessionEntry *entry = session_table_find(reload->sessions, session->name);
-        bool is_open = entry && session_entry_records(entry);
-        CheckOptions options = sampler_check_options(
-            reload->sampler, is_open ? session_sampler(entry->session) : NULL);
-        int r;
-
-        if (!config_reload_opens_anew(reload, session))
-            continue;
-        options.until_ns = until_ns;
-        r = host_check_session(&options, config, session, config_reload_on_problem, (void *)reload);
-        if (r < 0)
-            return r;
-        problems += r;
-    }
-    return problems;
+    disk_touch(__func__);
+    reload->problems = json_array();
+    r = config_load(reload->path, config_reload_on_problem, reload, &reload->read);
+    reload->error = MIN(r, 0);
+    reload->n_problems = MAX(r, 0);
 }
 
-int reload_run(const Reload *reload) {
-    _cleanup_(config_freep) Config *config = NULL;
-    int r = config_load(reload->path, config_reload_on_problem, (void *)reload, &config);
+static bool config_reload_is_good(const Reload *reload) {
+    return reload->error == 0 && reload->n_problems == 0;
+}
 
-    sampler_sweep_while_waiting(reload->sampler, true);
-    if (r == 0)
-        r = config_reload_check_host(reload, config);
-    sampler_sweep_while_waiting(reload->sampler, false);
+/* Sessions that are started meanwhile wait for the check, so a slow host gets a limit. */
+bool reload_prepare(Reload *reload) {
+    uint64_t until_ns = clock_monotonic_ns() + CHECK_MAX_NS;
+    bool any = false;
+
+    if (!config_reload_is_good(reload))
+        return false;
+    for (uint32_t i = 0; i < reload->read->n_sessions; i++) {
+        const SessionConfig *session = &reload->read->sessions[i];
+        const SessionEntry *entry = session_table_find(reload->sessions, session->name);
+        CheckOptions *check = &reload->checks[i];
+        const CpuList *online;
+
+        reload->is_checked[i] = config_reload_opens_anew(reload, session);
+        if (!reload->is_checked[i])
+            continue;
+        *check = sampler_check_options(reload->sampler, entry && session_entry_records(entry)
+                                                            ? session_sampler(entry->session)
+                                                            : NULL);
+        check->until_ns = until_ns;
+        online = check->online;
+        check->online = &reload->online;
+        if (!any)
+            reload->error = cpu_list_copy(online, &reload->online);
+        any = true;
+    }
+    return any && reload->error == 0;
+}
+
+void reload_check(Reload *reload) {
+    for (uint32_t i = 0; i < reload->read->n_sessions && reload->error == 0; i++) {
+        int r = reload->is_checked[i] ? host_check_session(&reload->checks[i], reload->read,
+                                                           &reload->read->sessions[i],
+                                                           config_reload_on_problem, reload)
+                                      : 0;
+
+        reload->error = MIN(r, 0);
+        reload->n_problems += MAX(r, 0);
+    }
+}
+
+static int config_reload_refuse(const Reload *reload) {
+    int r = reload->error, n = reload->n_problems;
+
     if (r < 0)
         return log_struct(LOG_LEVEL_ERROR, r == -EINVAL ? -EIO : r,
                           LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),
                           "Failed to read the configuration again, keeping the old one: %m");
-    if (r > 0)
-        return log_struct(LOG_LEVEL_ERROR, -EINVAL, LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),
-                          "The configuration has %d problem%s, keeping the old one", r,
-                          r == 1 ? "" : "s");
+    return log_struct(LOG_LEVEL_ERROR, -EINVAL, LOG_FIELDS({"PROFD_EVENT", "reload-refused"}),
+                      "The configuration has %d problem%s, keeping the old one", n,
+                      n == 1 ? "" : "s");
+}
+
+int reload_apply(Reload *reload) {
+    Config *config = reload->read;
+
+    if (!config_reload_is_good(reload))
+        return config_reload_refuse(reload);
     if (config_touches(*reload->config, config) & CONFIG_TOUCHES_RESTART)
         log_notice("Some changed keys take effect at the next start of profd");
     config_keep_until_restart(*reload->config, config);
-    (void)config_diff(*reload->config, config, config_reload_apply_session, (void *)reload);
+    (void)config_diff(*reload->config, config, config_reload_apply_session, reload);
     config_reload_settle_rest(reload, config);
     store_configure(reload->store, config);
     config_free(*reload->config);
-    *reload->config = TAKE_PTR(config);
+    *reload->config = TAKE_PTR(reload->read);
     log_struct(LOG_LEVEL_NOTICE, 0, LOG_FIELDS({"PROFD_EVENT", "reloaded"}),
                "Reloaded the configuration");
     return 0;
+}
+
+void reload_done(Reload *reload) {
+    reload->read = config_free(reload->read);
+    json_decref(reload->problems);
+    cpu_list_done(&reload->online);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 /* What the files of the recorder share: daemon-start.c (builds and frees the parts), daemon-run.c
- * (runs the loop), daemon-sweep.c (moves records through them) and daemon-session.c (manages the
- * list of sessions). The methods use it too, to do what clients ask for. */
+ * (runs the loop), daemon-sweep.c (moves records through them), daemon-session.c (manages the list
+ * of sessions) and daemon-reload.c (takes over a new configuration). The methods use it too, to do
+ * what clients ask for. */
 
 #include <sys/queue.h>
 
@@ -26,6 +27,9 @@
 
 /* The state of a connection that reads a recording, see method-read.c. */
 typedef struct Reading Reading;
+
+/* A configuration that is being read and checked, see daemon-reload.c. */
+typedef struct Reloading Reloading;
 
 /* When the running or the last sweep passed each stage, and when it last made its checks. */
 typedef struct SweepTimes {
@@ -67,7 +71,9 @@ struct Daemon {
     Waits *waits;
     GroupSearches *searches;
     Worker *housekeeper;
-    Worker *opener; /* runs the opening and closing of sessions on its thread */
+    Worker *opener;                  /* runs the opening and closing of sessions on its thread */
+    Worker *reader;                  /* reads a new configuration */
+    Reloading *reload, *next_reload; /* the one that runs, and the one that waits for its end */
     LoopSource *opened_source;
     bool learns; /* the manifests are being read to find how far back the store reaches */
     SnapshotEngine *snapshots;
@@ -83,11 +89,10 @@ struct Daemon {
     SweepTimes sweep;
     CpuPoint cpu, cpu_before; /* two moments, for the rate */
     uint64_t began_real_ns;
-    bool is_ready;         /* the first pass over /proc is complete */
-    bool is_outdated;      /* the last reload was refused */
-    bool leaving;          /* another recorder takes over: keep the rings open */
-    bool stopping;         /* the main loop has ended, segments are being finished */
-    bool waits_for_keeper; /* sweeps that run meanwhile must not open events */
+    bool is_ready;    /* the first pass over /proc is complete */
+    bool is_outdated; /* the last reload was refused */
+    bool leaving;     /* another recorder takes over: keep the rings open */
+    bool stopping;    /* the main loop has ended, segments are being finished */
 };
 
 /* In daemon-run.c: */
@@ -95,9 +100,15 @@ struct Daemon {
 int daemon_add_sources(Daemon *daemon);
 /* The first pass over /proc is complete: from now on side-band reports what changes. */
 int daemon_on_ready(void *userdata);
-/* Reports problems to the log and to on_problem, which may be NULL. Returns what reload_run()
- * returns. */
-int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata);
+
+/* In daemon-reload.c: */
+/* Begins to read the configuration again, or lets the reload that waits do it. -ENOMEM; release
+ * *ret when you have seen its end. */
+int daemon_reload(Daemon *daemon, Reloading **ret);
+/* True when the sessions that it began anew record again, or when it failed. *ret_error: 0, or as
+ * of reload_apply(); *ret_problems lives as long as it. */
+bool daemon_reload_is_done(const Reloading *reloading, int *ret_error, json_t **ret_problems);
+void daemon_reload_release(void *reloading);
 
 /* Unescapes \xNN in the path of a control group, because status prints it escaped. A group whose
  * name really contains a backslash takes precedence. */
@@ -113,9 +124,8 @@ int daemon_on_answered(void *userdata);
 void daemon_sweep_early(Daemon *daemon);
 /* Sweeps as often as clients that follow sessions want what is new. */
 int daemon_follow_sweep(void *userdata);
-/* Sweeps while the main thread waits for the keeper, so that rings do not overflow and the watchdog
- * is fed. */
-void daemon_sweep_meanwhile(void *userdata);
+/* Sweeps at each flush interval; replaces the timer, if any. */
+int daemon_add_flush_timer(Daemon *daemon);
 /* Completes a running sweep. Sessions and CPUs may only be added or removed between two sweeps. */
 int daemon_end_sweep(Daemon *daemon);
 /* Moves everything that the rings hold into the queues of the writers and records losses. */

@@ -5,14 +5,14 @@
 #include <inttypes.h>
 #include <signal.h>
 
-#include "recorder/config-reload.h"
 #include "recorder/daemon-private.h"
 #include "store/disk/disk.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/notify-socket.h"
 
-/* Runs the recorder: what wakes the main thread, reloads, and the end. */
+/* Runs the recorder: what wakes the main thread (timers, signals, the keeper, clients), how it
+ * becomes ready, and how it ends: it takes what the rings still hold and ends the sessions. */
 
 /* Longer than this beyond the flush interval means that the sweep hangs. */
 #define SWEEP_MAX_NS (30 * NS_PER_SECOND)
@@ -55,48 +55,13 @@ static int daemon_run_on_keeper_gone(void *userdata) {
     return daemon_run_end(userdata);
 }
 
-/* Replaces the current timer, if any. */
-static int daemon_run_add_flush_timer(Daemon *daemon) {
-    daemon->flush_timer = loop_source_free(daemon->flush_timer);
-    return loop_add_timer(daemon->loop, daemon->config->flush_interval_ns, daemon_sweep_soon,
-                          daemon, &daemon->flush_timer);
-}
-
-/* Takes over new settings that concern neither sessions nor the store. */
-static int daemon_run_take_config(Daemon *daemon) {
-    byte_rate_set(&daemon->rate, daemon->config->max_bytes_per_sec, clock_monotonic_ns());
-    binaries_configure(daemon->binaries, daemon->config->binaries_max_use_bytes);
-    monitor_publish(daemon->monitor,
-                    &(MonitorEvent){.event = "reloaded", .text = "the configuration"});
-    daemon_remember(daemon);
-    return daemon_run_add_flush_timer(daemon);
-}
-
-int daemon_reload(Daemon *daemon, ConfigProblem on_problem, void *userdata) {
-    Reload reload = {.path = daemon->options.config_path,
-                     .sessions = daemon->sessions,
-                     .sampler = daemon->sampler,
-                     .store = daemon->store,
-                     .config = &daemon->config,
-                     .on_problem = on_problem,
-                     .userdata = userdata};
-    int r = daemon_end_sweep(daemon), k;
+static int daemon_run_on_reload(void *userdata) {
+    Reloading *reloading;
+    int r = daemon_reload(userdata, &reloading);
 
     if (r < 0)
-        return r;
-    notify_socket_reloading();
-    r = reload_run(&reload);
-    k = r == 0 ? daemon_run_take_config(daemon) : 0;
-    daemon->is_outdated = r < 0;
-    daemon_update_status(daemon, clock_monotonic_ns());
-    notify_socket_ready();
-    if (k == 0)
-        k = daemon_sweep_soon(daemon);
-    return r < 0 ? r : k;
-}
-
-static int daemon_run_on_reload(void *userdata) {
-    (void)daemon_reload(userdata, NULL, NULL);
+        return log_error(r, "Failed to read the configuration again: %m"), 0;
+    daemon_reload_release(reloading);
     return 0;
 }
 
@@ -168,7 +133,7 @@ int daemon_add_sources(Daemon *daemon) {
         r = loop_add_deferred(daemon->loop, daemon_run_on_opened_check, daemon,
                               &daemon->opened_source);
     if (r == 0)
-        r = daemon_run_add_flush_timer(daemon);
+        r = daemon_add_flush_timer(daemon);
     if (r == 0)
         r = loop_add_readable(daemon->loop, keeper_fd(daemon->options.keeper),
                               daemon_run_on_keeper_gone, daemon, NULL);

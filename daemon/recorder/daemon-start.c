@@ -10,6 +10,7 @@
 #include "recorder/daemon-private.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/thread.h"
 
 /*
  * Builds the recorder: opens its parts in order, and frees them in reverse. Sampling starts before
@@ -94,6 +95,14 @@ static int daemon_start_open_store(Daemon *daemon) {
                       &daemon->vacuum);
 }
 
+#define READER_END_NS (5 * NS_PER_SECOND) /* how long the end waits for a disk */
+
+/* Few hosts ever need this thread. */
+static const WorkerOptions reader_options = {.name = "profd-config",
+                                             .nice = THREAD_NICE_USUAL,
+                                             .end_ns = READER_END_NS,
+                                             .starts_on_work = true};
+
 static int daemon_start_make_parts(Daemon *daemon) {
     int r = monitor_new(&daemon->monitor);
 
@@ -103,6 +112,8 @@ static int daemon_start_make_parts(Daemon *daemon) {
         r = group_searches_new(&daemon->searches);
     if (r == 0)
         r = housekeeper_new(daemon->loop, "profd-open", &daemon->opener);
+    if (r == 0)
+        r = worker_new(daemon->loop, &reader_options, &daemon->reader);
     if (r == 0)
         r = keeper_status(daemon->options.keeper, &daemon->keeper);
     return r < 0 ? log_error(r, "Failed to set up the recorder: %m") : 0;
@@ -205,7 +216,6 @@ static int daemon_start_sampling(Daemon *daemon) {
                               .arena_max_bytes = daemon->memory.queue_bytes / 4,
                               .keeper_pid = (uint32_t)getppid(),
                               .locking_is_limited = daemon->keeper.lacks_locking,
-                              .on_wait = daemon_sweep_meanwhile,
                               .aside = daemon_start_open_aside,
                               .on_opened = daemon_start_on_opened,
                               .on_ended = daemon_start_on_opened,
@@ -323,6 +333,7 @@ Daemon *daemon_free(Daemon *daemon) {
     is_over = worker_end(daemon->housekeeper);
     if (is_over)
         daemon->housekeeper = NULL;
+    (void)worker_end(daemon->reader);
     waits_free(daemon->waits);
     if (is_over)
         follower_list_free(daemon->followers);
@@ -332,7 +343,6 @@ Daemon *daemon_free(Daemon *daemon) {
         snapshot_engine_free(daemon->snapshots);
     session_table_free(daemon->sessions, daemon->leaving);
     monitor_free(daemon->monitor);
-    /* It is fed while the events are closed. */
     daemon->notify = notify_free(daemon->notify);
     process_search_free(daemon->process_search);
     unwinder_free(daemon->unwinder);

@@ -249,8 +249,7 @@ static int daemon_sweep_complete(Daemon *daemon) {
         r = tracker_see_data(daemon->tracker, sampler_records_data(daemon->sampler));
     if (r == 0)
         r = daemon_sweep_end_sessions(daemon, &clock);
-    /* This opens events, so the keeper must be free. */
-    if (r == 0 && daemon->process_search && !daemon->waits_for_keeper)
+    if (r == 0 && daemon->process_search)
         r = process_search_complete(daemon->process_search, daemon->sweep.side_band_ns);
     waits_check(daemon->waits);
     daemon->sweep.end_ns = clock.monotonic_ns;
@@ -456,18 +455,10 @@ int daemon_end_sweep(Daemon *daemon) {
     return sampler_is_sweeping(daemon->sampler) ? daemon_sweep_all(daemon) : 0;
 }
 
-/* While profd stops, no session samples any more and there is nothing to sweep. */
-void daemon_sweep_meanwhile(void *userdata) {
-    Daemon *daemon = userdata;
-
-    notify_feed(daemon->notify);
-    if (daemon->stopping || !daemon->store || !tracker_knows_kernel(daemon->tracker) ||
-        clock_monotonic_ns() - daemon->sweep.begin_ns < SWEEP_GAP_NS)
-        return;
-    daemon->waits_for_keeper = true;
-    /* A failure here repeats in the next sweep, which handles it. */
-    (void)daemon_sweep_all(daemon);
-    daemon->waits_for_keeper = false;
+int daemon_add_flush_timer(Daemon *daemon) {
+    daemon->flush_timer = loop_source_free(daemon->flush_timer);
+    return loop_add_timer(daemon->loop, daemon->config->flush_interval_ns, daemon_sweep_soon,
+                          daemon, &daemon->flush_timer);
 }
 
 int daemon_drain(void *userdata) {

@@ -20,7 +20,6 @@ struct Notify {
     bool (*is_alive)(void *userdata);
     void *userdata;
     LoopSource *timer;
-    uint64_t interval_ns, checked_ns; /* interval_ns is 0 when no watchdog is set */
     bool is_reported;
 };
 
@@ -28,7 +27,6 @@ static int notify_on_timer(void *userdata) {
     Notify *notify = userdata;
     bool is_alive = notify->is_alive(notify->userdata);
 
-    notify->checked_ns = clock_monotonic_ns();
     if (is_alive)
         notify_socket_send("WATCHDOG=1", 0);
     else if (!notify->is_reported)
@@ -46,7 +44,6 @@ int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Not
 
     if (!notify)
         return -ENOMEM;
-    notify->interval_ns = interval_ns;
     notify->is_alive = is_alive;
     notify->userdata = userdata;
     if (interval_ns > 0)
@@ -63,12 +60,6 @@ Notify *notify_free(Notify *notify) {
     loop_source_free(notify->timer);
     free(notify);
     return NULL;
-}
-
-void notify_feed(Notify *notify) {
-    if (notify && notify->interval_ns > 0 &&
-        clock_monotonic_ns() - notify->checked_ns >= notify->interval_ns / 2)
-        (void)notify_on_timer(notify);
 }
 
 /* Prints the rate only of a session that samples now: other rates are stale. */

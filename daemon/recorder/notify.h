@@ -13,8 +13,6 @@ typedef struct Notify Notify;
 
 /* is_alive returns whether sweeps still complete in time. */
 int notify_new(Loop *loop, bool (*is_alive)(void *userdata), void *userdata, Notify **ret);
-/* Feeds the watchdog while the loop does not run; accepts NULL. */
-void notify_feed(Notify *notify);
 Notify *notify_free(Notify *notify);
 DEFINE_CLEANUP(Notify *, notify_free);
 

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import recording  # noqa: E402
 from daemon import Daemon, children, look_anew, session, status_of  # noqa: E402
-from hostile import state_of  # noqa: E402
+from hostile import HungMount, state_of  # noqa: E402
 from varlink import Fault, Varlink, fault  # noqa: E402
 from workload import CPUS, LONG, need_root, now_ns, perf_record, scratch, spinning, wait_until  # noqa: E402
 from tap import build_path, check, equal, main, skip, test  # noqa: E402
@@ -167,6 +168,39 @@ def a_hung_seal_delays_neither_start_nor_recording():
         for path in daemon.segments("unsealed"):
             st = os.stat(path)
             equal((st.st_uid, st.st_mode & 0o777), (0, 0o640), f"owner and mode of {path}")
+
+
+@test
+def a_configuration_on_a_disk_that_hangs_holds_up_nobody():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=session(Frequency=HZ)) as daemon:
+        mount = os.path.join(folder, "mount")
+        os.mkdir(mount)
+        with perf_record(os.path.join(folder, "perf.data"), "-m", "16M", frequency=HZ) as perf:
+            with HungMount(mount, 1) as fuse:
+                fuse.hang()
+                os.unlink(daemon.config_path)
+                os.symlink(fuse.path_of(0), daemon.config_path)
+                hung = Waiting(daemon, "Reload")
+                serve(daemon, A_WHILE_S)
+                daemon.send(signal.SIGHUP)
+                serve(daemon, GIVES_UP_S)
+                # A reload that is asked for while another one hangs reads what is there after it.
+                os.unlink(daemon.config_path)
+                daemon.configure(session(Frequency=HZ) + session("later", Frequency=99))
+                later = [Waiting(daemon, "Reload") for _ in range(2)]
+                serve(daemon, A_WHILE_S)
+                equal(state(daemon, "later"), None, "state of a session in a file that nobody could read")
+            with hung.v, fault("Failed"):
+                hung.v.reply()
+            for call in later:
+                equal(call.answers(), [{}], "answer to a reload that waited")
+            equal(state(daemon, "later"), "active", "state of the session of the new file")
+            time.sleep(A_WHILE_S)
+        equal(lost(daemon), 0, "samples that are reported as lost")
+        equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        samples, reference = recording.samples(daemon.segments()), recording.samples(perf.path)
+        equal(recording.seams(samples, reference, PERIOD_NS, range(CPUS))[:3], [], "gaps")
 
 
 @test

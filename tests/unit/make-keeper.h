@@ -31,8 +31,6 @@ struct Keeper {
     uint32_t n;
     /* An errno to answer with instead of opening; 0: none. */
     int (*refuse)(const KeeperEvent *event);
-    void (*on_wait)(void *userdata); /* called by each call: it takes a while */
-    void *wait_userdata;
 };
 
 static inline const char *cgroup_root(void) {
@@ -84,8 +82,6 @@ static inline int made_map(Keeper *keeper, MadeEvent *made) {
 }
 
 static inline void wait_for_keeper(const Keeper *keeper) {
-    if (keeper->on_wait)
-        keeper->on_wait(keeper->wait_userdata);
 }
 
 int keeper_open_event(Keeper *keeper, const KeeperEvent *event, uint32_t *ret_slot, int *ret_fd) {
@@ -130,11 +126,6 @@ int keeper_open_memory(Keeper *keeper, uint64_t bytes, const uint8_t tag[KEEPER_
     *ret_slot = keeper->n++;
     *ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return *ret_fd < 0 ? -errno : 0;
-}
-
-void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata) {
-    keeper->on_wait = on_wait;
-    keeper->wait_userdata = userdata;
 }
 
 int keeper_close_event(Keeper *keeper, uint32_t slot) {

@@ -16,9 +16,6 @@ typedef struct SamplerOptions {
      * recorded. 0: nothing is. */
     uint32_t keeper_pid;
     bool locking_is_limited; /* the kernel counts rings against RLIMIT_MEMLOCK */
-    /* Called every few milliseconds during a wait for the keeper, if sampler_sweep_while_waiting()
-     * asked for it, so that the owner can sweep. NULL: sessions wait. */
-    void (*on_wait)(void *userdata);
     /* Calls work(job) on a thread, one job after the other, then done(job) on the main thread, also
      * for a job that the end of profd prevents. A negative errno: it calls neither. NULL: there is
      * no such thread. */

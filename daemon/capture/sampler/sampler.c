@@ -180,11 +180,6 @@ void sampler_set_lacks_tables(Sampler *sampler, bool lacks) {
     sampler->lacks_tables = lacks;
 }
 
-void sampler_sweep_while_waiting(Sampler *sampler, bool sweep) {
-    keeper_set_wait(sampler->options.keeper, sweep ? sampler->options.on_wait : NULL,
-                    sampler->options.userdata);
-}
-
 void sampler_forget_rest(Sampler *sampler) {
     adopt_forget(sampler);
     data_update(sampler);

@@ -50,8 +50,6 @@ SamplerSession *sampler_remove(SamplerSession *session);
 void sampler_forget_rest(Sampler *sampler);
 /* From now on CallGraph=auto unwinds no stacks in sessions that are opened, or may do so again. */
 void sampler_set_lacks_tables(Sampler *sampler, bool lacks);
-/* Turns calls of on_wait on or off. */
-void sampler_sweep_while_waiting(Sampler *sampler, bool sweep);
 int sampler_enable(SamplerSession *session);
 int sampler_disable(SamplerSession *session);
 

@@ -52,12 +52,6 @@ int keeper_connect(int fd, Keeper **ret) {
     return 0;
 }
 
-void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata) {
-    keeper->on_wait = on_wait;
-    keeper->wait_userdata = userdata;
-    atomic_store(&keeper->waiter, on_wait ? gettid() : 0);
-}
-
 int keeper_fd(const Keeper *keeper) {
     return keeper->life;
 }

@@ -15,9 +15,6 @@
 
 /* Connects over the socket that the keeper passed to its recorder (takes ownership of fd). */
 int keeper_connect(int fd, Keeper **ret);
-/* While the calling thread waits for an answer, on_wait is called every few milliseconds; it must
- * not call the keeper. NULL: the thread just waits. Only one thread at a time can have it. */
-void keeper_set_wait(Keeper *keeper, void (*on_wait)(void *userdata), void *userdata);
 /* Becomes readable only when the keeper is gone. */
 int keeper_fd(const Keeper *keeper);
 Keeper *keeper_disconnect(Keeper *keeper);

@@ -21,28 +21,16 @@
  */
 
 enum {
-    WAIT_MS = 2,
     SEND_MS = 20,
     STAT_SIZE = 512, /* enough of the line for the process state */
 };
 
 #define HELPER_WAITS_CPU_NS (60 * NS_PER_SECOND) /* for one that is only waiting for a CPU */
 
-static bool keeper_lane_is_waiter(const Keeper *keeper) {
-    return atomic_load(&keeper->waiter) == gettid();
-}
-
-static void keeper_lane_lock(Keeper *keeper, Lane *lane) {
-    if (!keeper_lane_is_waiter(keeper)) {
-        pthread_mutex_lock(&lane->turn);
-        pthread_mutex_lock(&lane->lock);
-        pthread_mutex_unlock(&lane->turn);
-        return;
-    }
-    while (pthread_mutex_trylock(&lane->lock) != 0) {
-        keeper->on_wait(keeper->wait_userdata);
-        (void)poll(NULL, 0, WAIT_MS);
-    }
+static void keeper_lane_lock(Lane *lane) {
+    pthread_mutex_lock(&lane->turn);
+    pthread_mutex_lock(&lane->lock);
+    pthread_mutex_unlock(&lane->turn);
 }
 
 /* Whether the helper seems to be blocked in a file system, or stopped; a helper that is about to
@@ -72,16 +60,9 @@ static int keeper_lane_timeout_of(const Lane *lane) {
 static int keeper_lane_wait_once(const Keeper *keeper, const Lane *lane) {
     struct pollfd fds[] = {{.fd = lane->fd, .events = POLLIN},
                            {.fd = lane->is_stoppable ? keeper->stop : -1, .events = POLLIN}};
-    uint64_t until =
-        clock_monotonic_ns() + (uint64_t)MAX(keeper_lane_timeout_of(lane), 0) * NS_PER_MS;
-    bool waits = !keeper_lane_is_waiter(keeper);
 
-    while (poll(fds, ARRAY_SIZE(fds), waits ? keeper_lane_timeout_of(lane) : WAIT_MS) == 0) {
-        if (lane->pid && clock_monotonic_ns() >= until)
-            return -ETIMEDOUT;
-        if (!waits)
-            keeper->on_wait(keeper->wait_userdata);
-    }
+    if (poll(fds, ARRAY_SIZE(fds), keeper_lane_timeout_of(lane)) == 0)
+        return -ETIMEDOUT;
     return fds[0].revents == 0 && fds[1].revents != 0 ? -ECANCELED : 0;
 }
 
@@ -130,7 +111,7 @@ int keeper_lane_call(Keeper *keeper, const KeeperRequest *request, int fd, Keepe
     KeeperReply reply;
     int r;
 
-    keeper_lane_lock(keeper, &keeper->main);
+    keeper_lane_lock(&keeper->main);
     r = keeper_lane_exchange(keeper, &keeper->main, request, fd, &reply, ret_fd);
     pthread_mutex_unlock(&keeper->main.lock);
     if (r < 0)
@@ -179,7 +160,7 @@ int keeper_lane_call_helper(Keeper *keeper, KeeperLane number, const KeeperReque
     KeeperReply reply;
     int got = -1, r;
 
-    keeper_lane_lock(keeper, lane);
+    keeper_lane_lock(lane);
     r = lane->fd < 0 ? keeper_lane_start_helper(keeper, number, lane) : 0;
     if (r == 0) {
         r = keeper_lane_exchange(keeper, lane, request, fd, &reply, &got);
@@ -212,7 +193,7 @@ int keeper_lane_send(Keeper *keeper, KeeperLane number, const KeeperRequest *req
     Lane *lane = &keeper->helpers[number];
     int r = -EAGAIN;
 
-    keeper_lane_lock(keeper, lane);
+    keeper_lane_lock(lane);
     for (unsigned i = 0; r < 0 && i < 2; i++) {
         r = lane->fd < 0 ? keeper_lane_start_helper(keeper, number, lane) : 0;
         if (r == 0)

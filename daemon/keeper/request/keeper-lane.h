@@ -4,7 +4,6 @@
 /* How a request reaches the keeper or one of its helpers, and what happens when no answer comes. */
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "keeper/request/keeper-request.h"
 
@@ -23,10 +22,6 @@ struct Keeper {
     Lane main, helpers[KEEPER_LANE_ELF]; /* indexed by KeeperLane */
     int life;
     int stop; /* becomes readable when threads must no longer wait for helpers */
-    /* Used by one thread; others just wait. */
-    void (*on_wait)(void *userdata);
-    void *wait_userdata;
-    _Atomic pid_t waiter; /* 0: none */
 };
 
 /* A lane with this socket; -1: its helper is not started yet. */
