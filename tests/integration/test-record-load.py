@@ -21,8 +21,9 @@ BUSY = 100
 SECONDS = 20 if LONG else 4
 CONFIG = session(Frequency=999)
 DRAIN, WRITER, USUAL, LAST = -15, -10, 0, 5
-# It takes less than a second; what waits for its turn among the busy processes, as profd once did, takes 11 s.
-FIRST_SAMPLE_S = 5
+# What waits for its turn among the busy processes, as profd once did, takes 11 s. A machine that stands still for a
+# moment gets another try.
+FIRST_SAMPLE_S, TRIES = 1, 3
 STANDSTILL_NS = 500_000_000  # a virtual machine may stand still, but not for so long
 
 
@@ -63,11 +64,10 @@ def may_be_favoured():
                           check=False).stdout == f"{os.nice(0) - 1}\n"
 
 
-@test
-def no_sample_is_lost_beside_a_hundred_busy_processes():
-    need_root()
+def first_sample_beside(count):
+    """Records beside so many busy processes, where nothing may be lost. Returns after how many seconds each CPU had a sample."""
     with scratch() as folder:
-        with busy(BUSY), Daemon(folder, config=CONFIG) as daemon:
+        with busy(count), Daemon(folder, config=CONFIG) as daemon:
             time.sleep(SECONDS)
             equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
         # The load has ended, or reading the segments would have to wait for its turn.
@@ -77,13 +77,21 @@ def no_sample_is_lost_beside_a_hundred_busy_processes():
         times = recording.by_cpu(samples)
         equal(sorted(times), list(range(CPUS)), "CPUs that have samples")
         end = max(t[-1] for t in times.values())
-        first_s = (max(t[0] for t in times.values()) - daemon.begin_ns) / 1e9
-        print(f"# the first sample of each CPU came within {first_s:.2f} s")
-        check(first_s < FIRST_SAMPLE_S, f"a CPU has no sample until {first_s:.1f} s after profd was started")
         for cpu, t in times.items():
             check(t[0] < daemon.ready_ns, f"CPU {cpu} has no sample from before profd says that it records")
             found = recording.gaps(samples, STANDSTILL_NS, t[0], end, [cpu])
             equal(found, [], f"CPU {cpu} has no samples in these times, which")
+        return (max(t[0] for t in times.values()) - daemon.begin_ns) / 1e9
+
+
+@test
+def beside_a_hundred_busy_processes_samples_begin_within_a_second_and_none_is_lost():
+    need_root()
+    took = []
+    while len(took) < TRIES and (not took or took[-1] >= FIRST_SAMPLE_S):
+        took.append(first_sample_beside(BUSY))
+        print(f"# the first sample of each CPU came within {took[-1]:.2f} s")
+    check(took[-1] < FIRST_SAMPLE_S, f"in {len(took)} starts a CPU had no sample until {took} s after profd was started")
 
 
 @test
