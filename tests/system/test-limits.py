@@ -53,6 +53,11 @@ for unit in {" ".join(unit for unit, _, _ in CALLS)}; do
 done
 cat /run/status
 """
+ASLEEP_S = 20
+SLEEP = f"""date +%s; sleep 4
+echo +{ASLEEP_S} >/sys/class/rtc/rtc0/wakealarm
+echo mem >/sys/power/state
+sleep 6"""
 BUSY = "for ((i = 0; i < 100; i++)); do (while :; do :; done) & done; wait"
 PEER = "perf record -q -N -a -e cpu-clock -F 999 -k CLOCK_MONOTONIC -o /root/peer.data -- sleep 1000"
 
@@ -305,7 +310,8 @@ def define(name, release):
         # So that the rings hold a minute, which a slow machine needs to start a recorder a few times.
         configure(machine, "[Profd]\nFlushIntervalSec=1s\n"
                            "[Session default]\nFrequency=29\nCallGraph=unwind:4K\nBufferSize=8M\n")
-        machine.do("sleep 3")
+        # Before it lies a restart of the service, which takes seconds here.
+        begin = machine.do("sleep 1; date +%s; sleep 3").split()[0]
         keeper = machine.show("MainPID")
         try:
             machine.do(f"systemctl set-property --runtime {UNIT} MemoryMax=24M")
@@ -319,15 +325,29 @@ def define(name, release):
             equal(machine.show("NRestarts"), "0", "restarts of the service")
             check(machine.status()["restarts"] > 0, "no restart is told")
             check("smallMemory" in machine.reasons(), f"degraded: {machine.reasons()}")
-            path = machine.do("sleep 3; profctl snapshot -q --last 60s 2>/dev/null || [ $? -eq 8 ]")
+            path = machine.do(f"sleep 3; profctl snapshot -q --since @{begin} 2>/dev/null || [ $? -eq 8 ]")
             gap = greatest_gap(machine, path)
             lost = machine.status()["sessions"][0]["lost"]
             print(f"# {release} killed {kills} times, {lost} samples lost, at most {gap:.2f} s between two of a CPU")
             check(lost <= LOST_MAX, f"{lost} samples lost")
-            check(gap < 3, f"{gap} s without a sample")
+            check(gap < 3, f"{gap} s without a sample: {machine.do(f'profctl info {path} | grep recorded')}")
         finally:
             machine.run(f"rm -f /run/taken; systemctl set-property --runtime {UNIT} MemoryMax=infinity")
             configure(machine, "")
+
+    def the_time_in_which_the_machine_slept_is_told_as_not_recorded():
+        machine = running.get(name)
+        start_loads(machine)
+        configure(machine, "")
+        begin = machine.do(SLEEP).split()[0]
+        for window in (f"--since=@{begin}", "--last=1h"):
+            said = machine.run(f"profctl snapshot --json=short {window} 2>/dev/null")
+            equal(said.status, 8, f"status of a snapshot of {window}")
+            gaps = [gap for gap in json.loads(said.text)["coverage"]["gaps"] if gap["reason"] == "asleep"]
+            check(len(gaps) == 1 and gaps[0]["untilUsec"] - gaps[0]["sinceUsec"] > ASLEEP_S / 2 * 10**6,
+                  f"gaps of {window}: {said.text}")
+        for command in ("status", "list --segments"):
+            check("the machine slept" in machine.do(f"profctl {command}"), f"profctl {command} does not tell")
 
     def after_the_plug_was_pulled_segments_of_both_boots_are_there():
         machine = running.get(name)
@@ -376,6 +396,7 @@ def define(name, release):
                      beside_a_hundred_busy_processes_it_records_before_perf_does,
                      with_little_memory_it_keeps_less_and_is_not_killed,
                      a_recorder_that_the_kernel_kills_for_memory_comes_back_and_the_rings_are_kept,
+                     the_time_in_which_the_machine_slept_is_told_as_not_recorded,
                      after_the_plug_was_pulled_segments_of_both_boots_are_there):
         function.__name__ = f"on_{release}_{function.__name__}"
         test(function)
