@@ -6,6 +6,7 @@
 #include "client/frame/figure.h"
 #include "client/remote/remote.h"
 #include "client/remote/reply.h"
+#include "util/near.h"
 #include "util/text.h"
 
 /*
@@ -13,6 +14,14 @@
  * about the stream itself (ready, dropped) are no session events: they are for programs, which must
  * know from when on they miss nothing; people get a remark when events were dropped.
  */
+
+/* Those of a session; the stream has its own beside them. */
+static const char *const monitor_events[] = {
+    "started", "stopped",  "paused",    "resumed",  "rotated", "snapshot", "removed",
+    "lost",    "degraded", "recovered", "reloaded", "cpus",    "failed",
+};
+
+static const char monitor_letters[] = "abcdefghijklmnopqrstuvwxyz";
 
 typedef struct MonitorSettings {
     OptionWords events;
@@ -97,39 +106,50 @@ static int monitor_on_event(void *userdata, const json_t *event) {
 }
 
 static bool monitor_knows(const char *event) {
-    static const char *const known[] = {"started",  "stopped", "paused", "resumed",  "rotated",
-                                        "snapshot", "removed", "lost",   "degraded", "recovered",
-                                        "reloaded", "cpus",    "failed"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-        if (strcmp(known[i], event) == 0)
+    for (size_t i = 0; i < ARRAY_SIZE(monitor_events); i++)
+        if (strcmp(monitor_events[i], event) == 0)
             return true;
     return false;
 }
 
-/* Unknown names are allowed, since a session may be started later and a newer profd may have more
- * events. Names that can never exist are refused, because waiting for them would not end. */
+/* Unknown events are allowed, since a newer profd may have more of them. Names that can never exist
+ * are refused, because waiting for them would not end. */
+static int monitor_check_event(const Context *c, const char *event) {
+    bool possible = !event[strspn(event, monitor_letters)];
+    NearNames near = {};
+
+    if (monitor_knows(event))
+        return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_SIZE(monitor_events); i++)
+        near_offer(&near, monitor_events[i], near_distance(monitor_events[i], event));
+    if (!possible && near.n > 0)
+        return complain(STATUS_USAGE, "There is no event '%s'. Did you mean '%s'?", event,
+                        near.names[0].name);
+    if (!possible)
+        return complain(STATUS_USAGE, "There is no event '%s', see 'profctl help monitor'.", event);
+    if (near.n > 0)
+        remark(c, "Waiting for events '%s', which this profctl does not know. Did you mean '%s'?",
+               event, near.names[0].name);
+    else
+        remark(c,
+               "Waiting for events '%s', which this profctl does not know; 'profctl help monitor' "
+               "lists those that it knows.",
+               event);
+    return STATUS_OK;
+}
+
+/* An unknown session is allowed, since it may be started later. */
 static int monitor_check_names(const Monitor *m) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
     static const char others[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    int r = STATUS_OK;
 
     for (char **session = m->sessions; *session; session++)
         for (const char *at = *session; *at || at == *session; at++)
-            if (!*at || (!strchr(letters, *at) && !strchr(others, *at)))
+            if (!*at || (!strchr(monitor_letters, *at) && !strchr(others, *at)))
                 return complain(STATUS_NOT_FOUND, "There is no session '%s'.", *session);
-    for (size_t i = 0; i < m->settings->events.n; i++) {
-        const char *event = m->settings->events.items[i];
-
-        if (event[strspn(event, letters)])
-            return complain(STATUS_USAGE, "There is no event '%s', see 'profctl help monitor'.",
-                            event);
-        if (!monitor_knows(event))
-            remark(m->context,
-                   "Waiting for events '%s', which this profctl does not know; 'profctl "
-                   "help monitor' lists those that it knows.",
-                   event);
-    }
-    return STATUS_OK;
+    for (size_t i = 0; i < m->settings->events.n && r == STATUS_OK; i++)
+        r = monitor_check_event(m->context, m->settings->events.items[i]);
+    return r;
 }
 
 static int monitor_run(Context *c, void *settings, char **arguments) {

@@ -25,7 +25,7 @@ typedef enum DumpSort { SORT_DEFAULT, SORT_FILE, SORT_TIME } DumpSort;
 
 typedef struct DumpSettings {
     TimeRange time;
-    OptionNumbers types;
+    OptionWords type_names;
     OptionWords events;
     SelectorOptions selected;
     unsigned sort;
@@ -36,6 +36,7 @@ enum { EVENTS_TOLD_MAX = 16 };
 typedef struct Dump {
     Context *context;
     const DumpSettings *settings;
+    OptionNumbers types;
     TimeRange time;
     const char *path;
     PdReader *reader;
@@ -48,6 +49,7 @@ typedef struct Dump {
 typedef enum EventChoice { EVENT_NOT_MET, EVENT_CHOSEN, EVENT_LEFT_OUT } EventChoice;
 
 static void dump_done(Dump *d) {
+    option_numbers_done(&d->types);
     d->tracing = pd_tracing_free(d->tracing);
     d->reader = pd_reader_free(d->reader);
     selector_done(&d->selector);
@@ -79,7 +81,7 @@ static bool dump_event_is_chosen(Dump *d, const PdEvent *event) {
 static bool dump_is_wanted(Dump *d, const PdRecord *record, const PdStamp *stamp) {
     const DumpSettings *s = d->settings;
 
-    if (s->types.n > 0 && !option_numbers_hold(&s->types, record->type))
+    if (d->types.n > 0 && !option_numbers_hold(&d->types, record->type))
         return false;
     if (s->time.set && !(stamp->has_time && time_range_holds(&d->time, stamp->time)))
         return false;
@@ -203,6 +205,33 @@ static int dump_check_events(const Dump *d) {
     return STATUS_FAILED;
 }
 
+static int dump_complain_type(const char *name) {
+    NearNames near = {};
+
+    pd_record_type_near(name, &near);
+    if (near.n > 0)
+        return complain(STATUS_USAGE, "There is no type of records '%s'. Did you mean '%s'?", name,
+                        near.names[0].name);
+    return complain(STATUS_USAGE,
+                    "There is no type of records '%s'; a type is a name such as SAMPLE, or a "
+                    "number.",
+                    name);
+}
+
+static int dump_take_types(Dump *d) {
+    const OptionWords *names = &d->settings->type_names;
+    uint32_t type;
+
+    for (size_t i = 0; i < names->n; i++) {
+        if (pd_record_type_from_name(names->items[i], &type) < 0)
+            return dump_complain_type(names->items[i]);
+        if (option_numbers_add(&d->types, type, type) < 0)
+            return complain(STATUS_FAILED, "Failed to read '%s': %s.", recording_name(d->path),
+                            strerror(ENOMEM));
+    }
+    return STATUS_OK;
+}
+
 static int dump_run(Context *c, void *settings, char **arguments) {
     _cleanup_(dump_done) Dump d = {.context = c, .settings = settings, .path = arguments[0]};
     int r, status;
@@ -210,7 +239,9 @@ static int dump_run(Context *c, void *settings, char **arguments) {
 
     if (c->json == JSON_PRETTY)
         c->json = JSON_SHORT;
-    status = recording_open(d.path, &d.reader);
+    status = dump_take_types(&d);
+    if (status == STATUS_OK)
+        status = recording_open(d.path, &d.reader);
     if (status != STATUS_OK)
         return status;
     r = selector_init(&d.selector, &d.settings->selected);
@@ -235,24 +266,9 @@ static int dump_run(Context *c, void *settings, char **arguments) {
     if (status == STATUS_OK && d.settings->events.n > 0)
         status = dump_check_events(&d);
     if (status == STATUS_OK)
-        status =
-            selector_verdict(&d.selector, d.reader, d.path,
-                             d.settings->types.n > 0 ? "records of the chosen types" : "records");
+        status = selector_verdict(&d.selector, d.reader, d.path,
+                                  d.types.n > 0 ? "records of the chosen types" : "records");
     return status;
-}
-
-static int dump_option_types(const Option *option, const char *argument, void *field) {
-    OptionWords words = {};
-    uint32_t type;
-    int r = option_words(option, argument, &words);
-
-    for (size_t i = 0; i < words.n && r >= 0; i++) {
-        r = pd_record_type_from_name(words.items[i], &type);
-        if (r >= 0)
-            r = option_numbers_add(field, type, type);
-    }
-    option_words_done(&words);
-    return r;
 }
 
 static int dump_option_ordered(const Option *option, const char *argument, void *field) {
@@ -263,7 +279,7 @@ static int dump_option_ordered(const Option *option, const char *argument, void 
 static void dump_settings_done(void *settings) {
     DumpSettings *s = settings;
 
-    option_numbers_done(&s->types);
+    option_words_done(&s->type_names);
     option_words_done(&s->events);
     selector_options_done(&s->selected);
 }
@@ -271,7 +287,7 @@ static void dump_settings_done(void *settings) {
 /* clang-format off */
 static const Option dump_options[] = {
     {0,   "time",    "START,END", "Only from START to END, in seconds as printed; START or END may be left out; 10%-20% and 10%/2 are shares of the recording", option_time_range, offsetof(DumpSettings, time)},
-    {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", dump_option_types,   offsetof(DumpSettings, types)},
+    {'t', "type",    "TYPE,…",    "Only records of these types, by name or number", option_words,   offsetof(DumpSettings, type_names)},
     {'e', "event",   "EVENT,…",   "Only records of these events; * and ? match",    option_words,   offsetof(DumpSettings, events)},
     {'p', "pid",     "PID,…",     "Only records of these processes, and records about them",       option_numbers, offsetof(DumpSettings, selected.pids)},
     {0,   "tid",     "TID,…",     "Only records of these threads, and records about them",         option_numbers, offsetof(DumpSettings, selected.tids)},

@@ -77,6 +77,7 @@ static const struct {
     { "TID",       "numbers of threads, such as 17 or 17,18"                          },
     { "TID,…",     "numbers of threads, such as 17 or 17,18"                          },
     { "TIME",      "a time, such as 10:00, -5min or '2026-11-21 10:00:00', see TIMES in profctl(1)" },
+    { "TYPE,…",    "types of records, such as SAMPLE,MMAP2"                           },
 };
 /* clang-format on */
 

@@ -12,6 +12,7 @@
 #include "protocol/value.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/near.h"
 
 /*
  * `profctl gateway`: the state of the gateway from the file that it writes every few seconds, so
@@ -136,6 +137,19 @@ static int gateway_command_test(const GatewaySettings *o, char *name) {
                     strerror(errno));
 }
 
+static int gateway_complain_usage(const char *verb) {
+    static const char *const verbs[] = {"status", "test"};
+    NearNames near = {};
+
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+        near_offer(&near, verbs[i], near_distance(verbs[i], verb));
+    if (near.n > 0 && strcmp(near.names[0].name, verb) != 0)
+        return complain(STATUS_USAGE, "There is no command 'gateway %s'. Did you mean '%s'?", verb,
+                        near.names[0].name);
+    return complain(STATUS_USAGE,
+                    "The usage is 'profctl gateway status' or 'profctl gateway test NAME'.");
+}
+
 static int gateway_run(Context *c, void *settings, char **arguments) {
     const GatewaySettings *o = settings;
 
@@ -143,8 +157,7 @@ static int gateway_run(Context *c, void *settings, char **arguments) {
         return gateway_command_status(c, o);
     if (strcmp(arguments[0], "test") == 0 && arguments[1])
         return gateway_command_test(o, arguments[1]);
-    return complain(STATUS_USAGE,
-                    "The usage is 'profctl gateway status' or 'profctl gateway test NAME'.");
+    return gateway_complain_usage(arguments[0]);
 }
 
 /* clang-format off */

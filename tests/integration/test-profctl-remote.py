@@ -573,6 +573,16 @@ def monitor_filters_and_ends_after_the_requested_number_of_lines():
 
 
 @test
+def monitor_suggests_the_event_that_was_meant():
+    with folder() as where, StandIn(where, ANSWERS) as daemon:
+        for word, status, says in (("rotatde", 0, "Waiting .* 'rotatde', .* not know. Did you mean 'rotated'[?]"),
+                                   ("thawed", 0, "'profctl help monitor' lists"),
+                                   ("Lost", 2, "no event 'Lost'. Did you mean 'lost'[?]"),
+                                   ("x-y", 2, "no event 'x-y', see 'profctl help monitor'")):
+            ended(profctl("monitor", f"--event=rotated,{word}", "-n1", socket=daemon.path), status, says)
+
+
+@test
 def metrics_have_the_format_of_prometheus():
     other = {**METRIC, "name": "profd_up", "type": "gauge", "labels": {}, "value": 1.5}
     odd = {**METRIC, "labels": {"session": 'a"b\\n'}, "value": 2.0**52}

@@ -258,17 +258,27 @@ static int record_table_number_from_name(const char *name, uint32_t *ret) {
     return 0;
 }
 
+/* perf prints ATTR for what its headers call HEADER_ATTR. */
+static const char *record_table_bare(const char *name) {
+    return record_table_without_prefix(record_table_without_prefix(name, "PERF_RECORD_"),
+                                       "HEADER_");
+}
+
 int pd_record_type_from_name(const char *name, uint32_t *ret) {
-    /* perf prints ATTR for what its headers call HEADER_ATTR. */
-    name =
-        record_table_without_prefix(record_table_without_prefix(name, "PERF_RECORD_"), "HEADER_");
+    name = record_table_bare(name);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        if (strcasecmp(name, record_table_without_prefix(rows[i].name, "HEADER_")) != 0)
+        if (strcasecmp(name, record_table_bare(rows[i].name)) != 0)
             continue;
         *ret = rows[i].type;
         return 0;
     }
     return record_table_number_from_name(name, ret);
+}
+
+void pd_record_type_near(const char *name, NearNames *near) {
+    name = record_table_bare(name);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        near_offer(near, rows[i].name, near_distance(record_table_bare(rows[i].name), name));
 }
 
 /* The count and the bytes behind it are members of every body with an array, as in PdThreadMap. */

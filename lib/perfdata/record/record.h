@@ -16,6 +16,7 @@
 #include "perfdata/record/sample.h"
 #include "util/bytes.h"
 #include "util/fields.h"
+#include "util/near.h"
 
 typedef struct PdMmap { /* MMAP and MMAP2 */
     uint32_t pid, tid;
@@ -271,6 +272,8 @@ const char *pd_record_type_name(uint32_t type);
 /* The type by such a name in any case, with or without PERF_RECORD_, or by number; -EINVAL if it is
  * neither. */
 int pd_record_type_from_name(const char *name, uint32_t *ret);
+/* Offers the names of types that are similar to an unknown one. */
+void pd_record_type_near(const char *name, NearNames *near);
 
 /*
  * Parses the body. `event` is the one from pd_events_stamp(); it determines the format of SAMPLE,

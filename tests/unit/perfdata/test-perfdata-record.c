@@ -63,6 +63,26 @@ TEST(types_are_found_by_their_names) {
     }
 }
 
+TEST(similar_names_of_types_are_offered_in_every_spelling) {
+    static const struct {
+        const char *name, *near;
+    } rows[] = {
+        {"SAMLPE", "SAMPLE"},
+        {"perf_record_samlpe", "SAMPLE"},
+        {"trcaing_data", "TRACING_DATA"},
+        {"HEADER_ATR", "HEADER_ATTR"},
+        {"nosuch", NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        NearNames near = {};
+
+        pd_record_type_near(rows[i].name, &near);
+        CHECK_STREQ(near.n > 0 ? near.names[0].name : "", rows[i].near ?: "");
+    }
+}
+
 TEST(a_name_without_nul_ends_at_the_trailer) {
     PdEvent event = {.trailer_size = 8};
     _cleanup_(make_done) Make m = {};
