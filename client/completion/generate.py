@@ -5,11 +5,12 @@
 generate.py bash|zsh|fish PROGRAM [NAME [PROFD]]: runs `PROGRAM --print-options` and prints the
 completion of NAME, profctl if it is not given. PROFD prints the events that it knows everywhere and
 the keys of a session; both are offered, and so are the values of keys that take one of a few words,
-and events, tracepoints, control groups and units of the host, as far as the user may read them. What an option's argument is named decides what is offered for
-it: words separated by bars are offered as they are, a name that ends in FILE, FOLDER, DIR or PATH
-means paths, anything else is for the user to type. What a command's arguments are named decides
-the same; SESSION means the sessions of the daemon and SNAPSHOT its snapshots, if it answers. A
-program may have no commands.
+and events, tracepoints, control groups and units of the host, as far as the user may read them.
+What an option's argument is named decides what is offered for it: words separated by bars are
+offered as they are, and ",…" behind them means a list of such words; a name that ends in FILE,
+FOLDER, DIR or PATH means paths, anything else is for the user to type. What a command's arguments
+are named decides the same; SESSION means the sessions of the daemon and SNAPSHOT its snapshots, if
+it answers. A program may have no commands.
 """
 
 import re
@@ -91,10 +92,14 @@ class Option:
         return self.argument.startswith("[")
 
     @property
-    def choices(self):
-        whole = self.argument[1:-1] if self.optional else self.argument
+    def words(self):
+        whole = self.argument[1:-1] if self.optional else self.argument.removesuffix(",…")
         words = [re.sub(r"\[.*\]", "", part) for part in whole.split("|")]
         return words if len(words) > 1 and all(WORD.fullmatch(word) for word in words) else []
+
+    @property
+    def choices(self):
+        return [] if self.argument.endswith(",…") else self.words
 
     @property
     def listed(self):
@@ -106,8 +111,9 @@ class Option:
 
     @property
     def known(self):
-        # Events of monitor are those of profd itself.
-        return KNOWN.get(self.long) if self.argument and self.command != "monitor" else None
+        if self.words and not self.choices:
+            return Known(self.words)
+        return KNOWN.get(self.long) if self.argument else None
 
     @property
     def names(self):
@@ -345,7 +351,8 @@ def zsh_specs(option, indent):
         action = "_files"
     else:
         action = " "
-    message = zsh_quote(option.argument.strip("[]"))
+    is_list = option.words and not option.choices
+    message = option.long[2:] if is_list else zsh_quote(option.argument.strip("[]"))
     tail = f":{message}:{action}" if option.argument else ""
     tail = ":" + tail if option.optional else tail
     group = f"({' '.join(option.names)})" if len(option.names) > 1 else ""

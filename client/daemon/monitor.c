@@ -18,7 +18,7 @@
 /* Those of a session; the stream has its own beside them. */
 static const char *const monitor_events[] = {
     "started", "stopped",  "paused",    "resumed",  "rotated", "snapshot", "removed",
-    "lost",    "degraded", "recovered", "reloaded", "cpus",    "failed",
+    "lost",    "degraded", "recovered", "reloaded", "cpus",    "failed",   NULL,
 };
 
 static const char monitor_letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -106,7 +106,7 @@ static int monitor_on_event(void *userdata, const json_t *event) {
 }
 
 static bool monitor_knows(const char *event) {
-    for (size_t i = 0; i < ARRAY_SIZE(monitor_events); i++)
+    for (size_t i = 0; monitor_events[i]; i++)
         if (strcmp(monitor_events[i], event) == 0)
             return true;
     return false;
@@ -120,7 +120,7 @@ static int monitor_check_event(const Context *c, const char *event) {
 
     if (monitor_knows(event))
         return STATUS_OK;
-    for (size_t i = 0; i < ARRAY_SIZE(monitor_events); i++)
+    for (size_t i = 0; monitor_events[i]; i++)
         near_offer(&near, monitor_events[i], near_distance(monitor_events[i], event));
     if (!possible && near.n > 0)
         return complain(STATUS_USAGE, "There is no event '%s'. Did you mean '%s'?", event,
@@ -188,6 +188,7 @@ const Command command_monitor = {
              "With\n--json each line is an object; the first one, ready, means that no later event "
              "is\nmissed.",
     .options = monitor_options,
+    .words = {"event", monitor_events},
     .settings_size = sizeof(MonitorSettings),
     .run = monitor_run,
     .live = true,

@@ -33,6 +33,12 @@ typedef enum CommandGroup {
     COMMAND_RECORDING, /* works on recordings, not on the daemon */
 } CommandGroup;
 
+/* The words that an option takes, separated by commas. Completions offer them. */
+typedef struct CommandWords {
+    const char *option;       /* its long name; NULL: no option */
+    const char *const *items; /* ends with NULL */
+} CommandWords;
+
 typedef struct Command {
     const char *name;
     CommandGroup group;
@@ -41,7 +47,8 @@ typedef struct Command {
     const char *summary;   /* one line without a full stop */
     const char *notes;     /* paragraphs for --help, which wraps them; may be NULL */
     const Option *options; /* ends with a row of zeros; may be NULL */
-    size_t settings_size;  /* run() gets this many bytes, zeroed and filled by the options */
+    CommandWords words;
+    size_t settings_size; /* run() gets this many bytes, zeroed and filled by the options */
     /* Returns an ExitStatus. Failures must have been reported with complain(), except those of
      * c->out, which the frame reports. arguments ends with NULL; "-" as a file means stdin or
      * stdout. */

@@ -152,14 +152,28 @@ void help_print_command(Context *c, const Command *command) {
     help_print_table(c, "Options of every command", c->options);
 }
 
-static void help_print_option_rows(Buffer *out, const char *command, const Option *options) {
+/* Known words stand instead of what the argument is called: "a|b|c,…". */
+static void help_print_argument(Buffer *out, const Option *o, const CommandWords *words) {
+    if (!words->option || strcmp(words->option, o->long_name) != 0) {
+        text_puts(out, o->argument ? o->argument : "");
+        return;
+    }
+    for (size_t i = 0; words->items[i]; i++)
+        text_printf(out, "%s%s", i > 0 ? "|" : "", words->items[i]);
+    text_puts(out, ",…");
+}
+
+static void help_print_option_rows(Buffer *out, const char *command, const Option *options,
+                                   const CommandWords *words) {
     for (const Option *o = options; o && o->long_name; o++) {
         if (!o->help)
             continue;
         text_printf(out, "%s\t", command);
         if (o->short_name)
             text_printf(out, "-%c", o->short_name);
-        text_printf(out, "\t--%s\t%s\t%s\n", o->long_name, o->argument ? o->argument : "", o->help);
+        text_printf(out, "\t--%s\t", o->long_name);
+        help_print_argument(out, o, words);
+        text_printf(out, "\t%s\n", o->help);
     }
 }
 
@@ -167,11 +181,11 @@ void help_print_options(Context *c) {
     const Command *const *commands = c->commands;
     Buffer *out = &c->out.buffer;
 
-    help_print_option_rows(out, "*", c->options);
+    help_print_option_rows(out, "*", c->options, &(CommandWords){});
     for (size_t i = 0; commands[i]; i++) {
         text_printf(out, "%s\t\t\t%s\t%s\n", commands[i]->name, commands[i]->arguments,
                     commands[i]->summary);
-        help_print_option_rows(out, commands[i]->name, commands[i]->options);
+        help_print_option_rows(out, commands[i]->name, commands[i]->options, &commands[i]->words);
     }
 }
 

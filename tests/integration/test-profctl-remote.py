@@ -14,7 +14,7 @@ import tempfile
 from profctl import (NOBODY, as_json, check, ended, environment, equal, for_everyone,
                      on_terminal, plain, profctl, safe, schema)
 from standin import CLOSE, SILENT, Error, StandIn
-from tap import build_path, main, skip, source_path, test
+from tap import main, skip, source_path, test
 
 HOSTILE = "\x1b[2J\u202e\x7f\u009b\n</script>"
 SERVICE = "org.varlink.service."
@@ -634,21 +634,12 @@ def empty_lists_print_no_row():
 
 
 @test
-def shells_complete_existing_sessions_and_snapshots():
-    with folder() as where:
-        stub = os.path.join(where, "profctl")
-        with open(stub, "w", encoding="ascii") as f:
-            f.write('#!/bin/sh\n[ "$1" = list ] && printf "default active\\nweb paused\\n"\n'
-                    '[ "$1" = snapshots ] && printf "20261121T150000Z default\\nkeep-it web\\n"\n')
-        os.chmod(stub, 0o755)
-        for words, offered in (("stop ''", "default web"), ("rm ''", "20261121T150000Z keep-it"),
-                               ("pin k", "keep-it"), ("show-snapshot 2", "20261121T150000Z"),
-                               ("pin keep-it ''", "20261121T150000Z keep-it"), ("snapshot -s w", "web")):
-            script = (f'PATH={where}:$PATH; source {build_path("client", "completion", "profctl.bash")}; '
-                      f'COMP_WORDS=(profctl {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _profctl; '
-                      'echo "${COMPREPLY[@]}"')
-            said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-            equal(said.stdout, f"{offered}\n", f"what bash offers for {words}")
+def the_schema_of_monitor_has_the_events_that_profctl_knows():
+    rows = [line.split("\t") for line in profctl("--print-options").stdout.splitlines()]
+    known = [argument for command, _, option, argument, _ in rows if (command, option) == ("monitor", "--event")]
+    documented = schema.load("monitor.json")["properties"]["event"]["enum"]
+    equal([argument.removesuffix(",…").split("|") for argument in known],
+          [[event for event in documented if event not in ("ready", "dropped")]], "events")
 
 
 @test

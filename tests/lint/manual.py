@@ -7,6 +7,7 @@ and for each option (command or *, short, long, argument, help). Every one must 
 other places, and what these name must be a row.
 """
 
+import contextlib
 import os
 import re
 import subprocess
@@ -24,6 +25,9 @@ COMPLETIONS = {
     "zsh": BUILD / "client/completion/_profctl",
     "fish": BUILD / "client/completion/profctl.fish",
 }
+
+# Completions ask the profctl that is found first.
+os.environ["PATH"] = f"{BUILD}/client:{os.environ['PATH']}"
 
 Row = namedtuple("Row", "command short long argument help")
 
@@ -139,7 +143,7 @@ def invented_by_completion(shell, table):
 def offered_by_bash(*words):
     """The words that bash offers for the last word, by calling the completion as bash would."""
     script = (
-        f'PATH="{BUILD}/client:$PATH"; source "{COMPLETIONS["bash"]}"; '
+        f'source "{COMPLETIONS["bash"]}"; '
         'COMP_WORDS=(profctl "$@"); COMP_CWORD=$#; COMP_LINE="profctl $*"; '
         'COMP_POINT=${#COMP_LINE}; COMPREPLY=(); '
         'f=$(complete -p profctl | sed -n "s/.*-F \\([^ ]*\\).*/\\1/p"); '
@@ -164,8 +168,7 @@ def offered_by_zsh(lines):
         said = subprocess.run(
             ["zsh", "-f", str(Path(__file__).with_name("offered.zsh")), str(COMPLETIONS["zsh"].parent)],
             input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, check=False,
-            timeout=100, env={**os.environ, "HOME": home, "TMPDIR": home, "TERM": "dumb",
-                              "PATH": f"{BUILD}/client:{os.environ['PATH']}"})
+            timeout=100, env={**os.environ, "HOME": home, "TMPDIR": home, "TERM": "dumb"})
     answers = re.split(r"(?m)^=\n", said.stdout)
     check(len(answers) == len(lines) + 1, f"zsh answered {len(answers) - 1} of {len(lines)} lines: "
                                           f"{said.stderr[-500:]}")
@@ -260,6 +263,8 @@ ARGUMENTS = [
     (("start", "x", "--set", "ExcludeIdle="), "ExcludeIdle=no"),
     (("start", "x", "--set", "RotateIntervalSec=inf"), "RotateIntervalSec=infinity"),
     (("snapshot", "--cgroup", "/"), "/"),
+    (("monitor", "-e", "rota"), "rotated"),
+    (("monitor", "--event", "lost,deg"), "lost,degraded"),
 ]
 
 
@@ -292,6 +297,20 @@ def bash_offers_values_after_the_equals_sign_of_a_key():
         check(got == wanted, f"'{' '.join(words)}' is completed to {sorted(got)}, not to {sorted(wanted)}")
 
 
+@contextlib.contextmanager
+def found_first(name, script):
+    """A program of this name hides all others."""
+    with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
+        path = Path(folder, name)
+        path.write_text(f"#!/bin/sh\n{script}", encoding="ascii")
+        path.chmod(0o755)
+        before, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = before
+
+
 # Programs that print what a host has, what is typed there, and what has to be offered for it.
 HOSTS = [
     ("find", [f"/sys/bus/event_source/devices/cpu/events/{name}" for name in ("mem-loads", "slots")],
@@ -310,18 +329,44 @@ def every_shell_offers_the_events_of_devices_and_the_units_of_the_host():
     need("fish")
     need("zsh")
     for program, prints, words, wanted in HOSTS:
-        with tempfile.TemporaryDirectory(prefix="profd-test.") as folder:
-            path = Path(folder, program)
-            path.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in prints), encoding="ascii")
-            path.chmod(0o755)
-            before, os.environ["PATH"] = os.environ["PATH"], f"{folder}:{os.environ['PATH']}"
-            try:
-                line = " ".join(("profctl", *words))
-                offered = {"bash": offered_by_bash(*words), "fish": offered_by_fish(*words),
-                           "zsh": offered_by_zsh([line])[line]}
-            finally:
-                os.environ["PATH"] = before
+        with found_first(program, "".join(f"echo '{line}'\n" for line in prints)):
+            line = " ".join(("profctl", *words))
+            offered = {"bash": offered_by_bash(*words), "fish": offered_by_fish(*words),
+                       "zsh": offered_by_zsh([line])[line]}
         none(f"{shell} offers {sorted(got)[:5]} for '{line}'" for shell, got in offered.items() if wanted not in got)
+
+
+SESSIONS_AND_SNAPSHOTS = """[ "$1" = list ] && printf 'default active\\nweb paused\\n'
+[ "$1" = snapshots ] && printf '20261121T150000Z default\\nkeep-it web\\n'
+"""
+# The typed line, and all that is offered behind it.
+NAMES = [
+    (("stop", ""), {"default", "web"}),
+    (("start", "d"), {"default"}),
+    (("monitor", "default", "w"), {"web"}),
+    (("rm", ""), {"20261121T150000Z", "keep-it"}),
+    (("pin", "k"), {"keep-it"}),
+    (("show-snapshot", "2"), {"20261121T150000Z"}),
+    (("pin", "keep-it", ""), {"20261121T150000Z", "keep-it"}),
+    (("snapshot", "-s", "w"), {"web"}),
+    (("snapshot", "--session", "w"), {"web"}),
+]
+
+
+@test
+def every_shell_offers_the_sessions_and_snapshots_of_the_daemon():
+    commands = {row.command for row in TABLE}
+    rows_here = [(words, wanted) for words, wanted in NAMES if words[0] in commands]
+    need("fish")
+    need("zsh")
+    with found_first("profctl", SESSIONS_AND_SNAPSHOTS):
+        lines = [" ".join(("profctl", *words)) for words, _ in rows_here]
+        of_zsh = offered_by_zsh(lines)
+        offered = {"bash": [offered_by_bash(*words) for words, _ in rows_here],
+                   "fish": [offered_by_fish(*words) for words, _ in rows_here],
+                   "zsh": [of_zsh[line] for line in lines]}
+    none(f"{shell} offers {sorted(got)[:5]} for '{line}', not {sorted(wanted)}" for shell, of_shell in offered.items()
+         for line, got, (_, wanted) in zip(lines, of_shell, rows_here) if got != wanted)
 
 
 @test
