@@ -225,6 +225,32 @@ def a_unit_is_found_by_its_name_and_followed_like_its_path():
 
 
 @test
+def a_glob_of_a_unit_records_the_one_group_that_it_matches():
+    above, glob = "profd-test-globs.slice", "profd-test-shop-*.service"
+    shop = f"{above}/profd-test-shop-web.service"
+    with scratch() as folder, Daemon(folder, config=session()) as daemon, contextlib.ExitStack() as stack:
+        need_root()
+        stack.callback(remove, above)
+        pids = stack.enter_context(service(shop))
+        stack.enter_context(service(f"{above}/profd-test-other-web.service"))
+        for words in ("profd-test-shop-*", "profd-test-sh?p-web.service", "profd-test-[rs]hop-web.service", glob):
+            started(daemon, "-u", words)
+            equal(told(daemon, "web")["target"], f"cgroup {shop}", f"what {words} records")
+            if words != glob:
+                ended(profctl("stop", "web", socket=daemon.control()), 0)
+        wait_until(lambda: told(daemon, "web")["samples"] > 50, 20, "samples of the group")
+        # A session goes on with its path, also beside a group that matches as well; a new one is refused.
+        with service(f"{above}/profd-test-shop-db.service"):
+            equal(told(daemon, "web")["target"], f"cgroup {shop}", "what it records beside another match")
+            ended(profctl("start", "two", "-e", "cpu-clock", "-u", glob, socket=daemon.control()), 2,
+                  f"'profd-test-shop-\\*.service' matches several .*-shop-(web|db).service' or '.*-shop-(web|db).service'")
+        started(daemon, "-u", "profd-test-nosuch-*", status=5, says=r"'profd-test-nosuch-\*' has no control group")
+        equal(daemon.stop(), 0, "status")
+        found = {s.pid for s in recording.samples(daemon.segments("web"))}
+        check(found and found <= pids, f"samples of {found}, the service is {pids}")
+
+
+@test
 def an_ambiguous_or_missing_unit_is_refused_with_similar_names():
     unit, other = "profd-test-unit.service", "profd-test-other.slice"
     with scratch() as folder, no_group_left(), Daemon(folder, config=session()) as daemon, \
