@@ -180,6 +180,25 @@ def every_installed_file_is_in_an_rpm_package():
 
 
 @test
+def the_page_names_the_folder_where_the_schemas_are_installed():
+    installed_here = [place for place in places() if place.endswith(".json") and "/schema/" in place]
+    equal(sorted(os.path.basename(place) for place in installed_here),
+          sorted(path.name for path in (SOURCE / "doc/schema").glob("*.json")), "schemas that are installed")
+    equal(re.findall(r"^\.Pa (/\S+/schema)\b", read("doc/profctl.1"), re.MULTILINE),
+          sorted({os.path.dirname(place) for place in installed_here}), "folders that profctl(1) names")
+
+
+@test
+def packages_of_profd_need_profctl_of_the_same_version():
+    control = read("packaging/debian/control")
+    debian = re.search(r"^Package: profd\n(?:.+\n)*?Depends: (.*(?:\n .*)*)", control, re.MULTILINE)
+    check("profctl (= ${binary:Version})" in re.split(r",\s*", debian[1]), f"profd of Debian depends on {debian[1]}")
+    rpm = re.split(r"^%package", read("packaging/profd.spec"), flags=re.MULTILINE)[0]
+    check(re.search(r"^Requires: +profctl = %\{version\}-%\{release\}$", rpm, re.MULTILINE),
+          "profd of RPM requires no profctl of its own version")
+
+
+@test
 def packages_have_the_version_of_the_tree():
     version = re.search(r"version : '([^']+)'", (SOURCE / "meson.build").read_text(encoding="utf-8"))[1]
     equal(re.search(r"\((.*)-[^-]*\)", read("packaging/debian/changelog"))[1], version, "that of Debian's")
