@@ -96,6 +96,39 @@ TEST(version_1_table_does_not_rename_an_event_that_its_attr_names) {
     }
 }
 
+/* A table of no bytes may begin anywhere, even where the bytes of a table are: three offsets, and
+ * both byte orders. */
+TEST(version_1_with_an_empty_table_names_events_by_their_attr) {
+    static const struct {
+        uint32_t type;
+        uint64_t config;
+        const char *name;
+    } rows[] = {
+        {PD_TYPE_SOFTWARE, 0, "cpu-clock"}, {PD_TYPE_SOFTWARE, 1, "task-clock"},
+        {PD_TYPE_HARDWARE, 0, "cycles"},    {PD_TYPE_HW_CACHE, 0, "L1-dcache-loads"},
+        {PD_TYPE_RAW, 9, "raw 0x9"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows) * 6; i++) {
+        _cleanup_(buffer_done) Buffer file = {};
+        _cleanup_(pd_reader_freep) PdReader *r = NULL, *spare = NULL;
+        size_t row = i / 6;
+        bool swap = i % 2;
+        Seen seen;
+
+        CHECK_OK(open_version_1(rows[row].type, swap, &file, &spare));
+        store_u64(file.data + 56, (uint64_t[]){file.size - 72, 0, UINT64_MAX}[i / 2 % 3], swap);
+        store_u64(file.data + 64, 0, swap);
+        store_u64(file.data + ATTRS_AT + 8, rows[row].config, swap);
+        CHECK_OK(open_buffer(&file, &r));
+        CHECK_EQ(pd_reader_header(r)->magic_version, 1);
+        CHECK_STREQ(pd_events_at(pd_reader_events(r), 0)->name, rows[row].name);
+        CHECK_OK(read_all(r, &seen));
+        CHECK_EQ(seen.samples, 2);
+        CHECK(!pd_reader_damage(r));
+    }
+}
+
 TEST(header_larger_than_its_file_is_refused) {
     static const uint64_t sizes[] = {UINT64_MAX, 1ULL << 63, 1000000};
 
