@@ -121,8 +121,21 @@ static bool elf_helper_is_from_outside(int number) {
     return false;
 }
 
-/* Returns -EAGAIN or -ECANCELED. had_file: it got the request and may have begun to read. */
-static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
+/* It did not live to say what the file cost: at most the time that has passed, and no more than its
+ * limit, at which SIGPROF ends it. */
+static void elf_helper_charge_end(ElfHelper *h, int status, uint64_t asked_ns) {
+    const uint64_t limit_ns = ELF_LIMIT_S * NS_PER_SECOND;
+
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+        h->cpu_ns += limit_ns;
+    else
+        h->cpu_ns += MIN(clock_monotonic_ns() - asked_ns, limit_ns);
+}
+
+/* Returns -EAGAIN or -ECANCELED. asked_ns: when it got the request and may have begun to read; 0:
+ * it had ended before. */
+static int elf_helper_judge_end(ElfHelper *h, uint64_t asked_ns) {
+    bool had_file = asked_ns > 0, is_from_outside;
     int status = 0, r = -EINPROGRESS;
 
     for (unsigned i = 0; r == -EINPROGRESS && i < END_TRIES; i++) {
@@ -130,12 +143,13 @@ static int elf_helper_judge_end(ElfHelper *h, bool had_file) {
         if (r == -EINPROGRESS)
             (void)usleep(END_MS * 1000);
     }
-    /* It did not live to say what the file cost. */
-    if (r >= 0 && had_file && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        h->cpu_ns += ELF_LIMIT_S * NS_PER_SECOND;
+    is_from_outside = r < 0 ||
+                      (WIFSIGNALED(status) && elf_helper_is_from_outside(WTERMSIG(status))) ||
+                      (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (had_file && !is_from_outside)
+        elf_helper_charge_end(h, status, asked_ns);
     elf_helper_give_up(h);
-    if (r < 0 || (WIFSIGNALED(status) && elf_helper_is_from_outside(WTERMSIG(status))) ||
-        (WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+    if (is_from_outside) {
         log_info("Another program ended profd-elf, profd starts it again when it is needed");
         return -EAGAIN;
     }
@@ -224,13 +238,13 @@ static int elf_helper_disbelieve(ElfHelper *h) {
 static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int *ret_fd) {
     ElfRequest request = {.protocol = ELF_PROTOCOL, .want = want, .serial = ++h->serial};
     int r = h->socket < 0 ? elf_helper_start(h) : 0;
+    uint64_t asked_ns = clock_monotonic_ns();
 
     if (r < 0)
         return r;
     r = message_send(h->socket, &request, sizeof(request), fd, 0);
-    /* It had ended before. */
     if (r == -EPIPE)
-        return elf_helper_judge_end(h, false);
+        return elf_helper_judge_end(h, 0);
     if (r == 0)
         r = elf_helper_receive(h, &request, ret, ret_fd);
     if (r == 0) {
@@ -240,7 +254,7 @@ static int elf_helper_ask(ElfHelper *h, ElfWant want, int fd, ElfReply *ret, int
         return MIN(ret->result, 0);
     }
     if (r == -EPIPE)
-        return elf_helper_judge_end(h, true);
+        return elf_helper_judge_end(h, asked_ns);
     if (r == -EBADMSG || r == -EMSGSIZE)
         return elf_helper_disbelieve(h);
     if (r == -ETIMEDOUT)

@@ -13,7 +13,7 @@
 uint64_t unwind_image_size(const UnwindHeader *h) {
     if (h->magic != UNWIND_MAGIC || h->version != UNWIND_VERSION || !unwind_machine(h->machine) ||
         h->n_segments > UNWIND_SEGMENTS_MAX || h->n_rules > UINT16_MAX + 1U || h->page_shift > 31 ||
-        h->n_pages != (h->span >> h->page_shift) + 2)
+        h->n_pages != (uint64_t)(h->span >> h->page_shift) + 2)
         return 0;
     return sizeof(*h) + h->n_segments * sizeof(UnwindSegment) + h->n_rules * sizeof(UnwindRule) +
            h->n_pages * sizeof(uint32_t) + h->n_rows * (sizeof(uint32_t) + sizeof(uint16_t));

@@ -172,12 +172,10 @@ static UnwindStep unwind_without_rule(Walk *walk, UnwindCode code) {
     return step;
 }
 
-/* Code that has a rule says itself where the end is. Code that was made at run time may keep any
- * value in the frame pointer, and so its innermost frame is not the first of a thread because that
- * is 0. */
-static bool unwind_is_no_end(const UnwindRule *rule, UnwindCode code, const UnwindChain *chain) {
-    return (rule->kind != UNWIND_NONE && rule->kind != UNWIND_END) ||
-           (code == UNWIND_CODE_ANONYMOUS && chain->n == 1);
+/* Code that has a rule says itself where the end is. Code without one may keep any value in the
+ * frame pointer, and so its innermost frame is not the first of a thread because that is 0. */
+static bool unwind_is_no_end(const UnwindRule *rule, const UnwindChain *chain) {
+    return rule->kind == UNWIND_NONE ? chain->n == 1 : rule->kind != UNWIND_END;
 }
 
 /* Why there is no caller, when the step did not find one. */
@@ -227,7 +225,7 @@ static UnwindVerdict unwind_frames(Walk *walk, UnwindChain *chain) {
             step = unwind_step(frame, &rule);
         if (step == UNWIND_STEP_UNKNOWN)
             step = unwind_without_rule(walk, code);
-        if (step == UNWIND_STEP_END && unwind_is_no_end(&rule, code, chain))
+        if (step == UNWIND_STEP_END && unwind_is_no_end(&rule, chain))
             step = UNWIND_STEP_UNKNOWN;
         if (step != UNWIND_STEPPED)
             return unwind_verdict(walk, step, code);

@@ -103,6 +103,10 @@ TEST(a_file_that_crashes_the_helper_is_to_blame) {
     for (size_t i = 0; i < ARRAY_SIZE(deaths); i++) {
         begin(deaths[i]);
         CHECK_EQ(elf_helper_build_id(helper, program, &id), -ECANCELED);
+        /* What it cost counts, although nobody has said how much it was. */
+        CHECK(elf_helper_cpu_ns(helper) > 0);
+        CHECK(deaths[i] != exceed_limit ||
+              elf_helper_cpu_ns(helper) == ELF_LIMIT_S * NS_PER_SECOND);
         end();
     }
 }

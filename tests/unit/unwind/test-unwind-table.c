@@ -76,6 +76,19 @@ TEST(a_header_with_wrong_sizes_is_refused) {
     CHECK_EQ(OPEN_WITH(n_rows, UINT32_MAX), -EBADMSG);
 }
 
+/* The number of pages that such a span needs does not fit into 32 bits. */
+TEST(a_span_that_needs_more_pages_than_can_be_counted_is_refused) {
+    for (uint32_t n_pages = 0; n_pages < 2; n_pages++) {
+        UnwindHeader header = {.magic = UNWIND_MAGIC,
+                               .version = UNWIND_VERSION,
+                               .machine = EM_X86_64,
+                               .span = UINT32_MAX - 1 + n_pages,
+                               .n_pages = n_pages};
+
+        CHECK_EQ(unwind_image_size(&header), 0);
+    }
+}
+
 TEST(every_byte_of_an_image_may_be_wrong) {
     _cleanup_(buffer_done) Buffer image = {};
     UnwindTable table;
