@@ -81,6 +81,8 @@ void binary_work_run(BinaryWork *work) {
         binary_work_item(work, item);
     if (!work->tends)
         return;
+    /* The kernel is sampled all the time, without a mapping that would say so. */
+    kept_kallsyms_use(work->store);
     r = binary_store_tend(work->store);
     if (r < 0)
         log_debug("Failed to tend the kept symbols, error %d", r);

@@ -75,15 +75,31 @@ static bool kept_kallsyms_are_kept(BinaryStore *store, const char *name, Bytes t
     return true;
 }
 
+/* The build id of the running kernel. -ENODATA. */
+static int kept_kallsyms_name(char ret[static BINARY_NAME_MAX]) {
+    BuildId id = {};
+    int r = sysfs_build_id("/sys/kernel/notes", &id);
+
+    if (r == 0)
+        r = binary_name_of_id((Bytes){.data = id.bytes, .size = id.size}, ret);
+    return r < 0 ? -ENODATA : 0;
+}
+
+void kept_kallsyms_use(BinaryStore *store) {
+    char name[BINARY_NAME_MAX];
+
+    if (kept_kallsyms_name(name) == 0)
+        (void)binary_store_has(store, name, 0);
+}
+
 int kept_kallsyms_renew(Keeper *keeper, BinaryStore *store) {
     _cleanup_(buffer_done) Buffer text = {};
     BinaryNew new = {.kind = BINARY_KALLSYMS, .path = "[kernel.kallsyms]"};
     _cleanup_close_ int fd = -1;
-    BuildId id = {};
-    int r = sysfs_build_id("/sys/kernel/notes", &id);
+    int r = kept_kallsyms_name(new.name);
 
-    if (r < 0 || binary_name_of_id((Bytes){.data = id.bytes, .size = id.size}, new.name) < 0)
-        return -ENODATA;
+    if (r < 0)
+        return r;
     r = kept_kallsyms_read(keeper, &text);
     if (r < 0)
         return r;
