@@ -35,23 +35,6 @@ int option_baseline(const Option *option, const char *argument, void *field) {
     return 0;
 }
 
-/* The time from the first to the last sample of all recordings. */
-static int compare_span(char **files, uint64_t *ret_since_us, uint64_t *ret_until_us) {
-    uint64_t since = UINT64_MAX, until = 0, first, last;
-
-    for (; *files; files++) {
-        int r = view_recording_span(*files, &first, &last);
-
-        if (r < 0)
-            return r;
-        since = MIN(since, first);
-        until = MAX(until, last);
-    }
-    *ret_since_us = since;
-    *ret_until_us = until;
-    return 0;
-}
-
 int compare_settle_window(const ViewSettings *settings, char **files, uint64_t usual_us,
                           uint64_t earlier_us, ViewSettings *ret) {
     uint64_t since, until, span, window;
@@ -60,7 +43,7 @@ int compare_settle_window(const ViewSettings *settings, char **files, uint64_t u
     *ret = *settings;
     if (!*files || settings->since.set || settings->until.set)
         return STATUS_OK;
-    r = compare_span(files, &since, &until);
+    r = view_recordings_span(files, &since, &until);
     if (r < 0)
         return r == -ECANCELED ? STATUS_FAILED : STATUS_OK;
     span = until - since;

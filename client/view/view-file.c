@@ -10,7 +10,7 @@
 /*
  * Recordings as the source of a view. A window is by the wall clock, and samples have the clock of
  * the recorder: the features of the recording give the difference. --last counts back from the last
- * sample of each recording and needs no wall clock.
+ * sample of all recordings, or of each if one of them does not have the time of day.
  */
 
 typedef struct ViewClock {
@@ -125,8 +125,7 @@ static void view_file_note_window(ViewWork *work, const ViewClock *clock) {
     view->until_us = MAX(view->until_us, until_us);
 }
 
-/* Cuts what the recording says about gaps to the window. The time between two recordings is no gap
- * of either. */
+/* Cuts what the recording says about gaps to the window. */
 static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     const ViewSettings *s = work->settings;
     PdCoverage *coverage = &clock->coverage, united;
@@ -136,6 +135,7 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
              end_ns = clock->last_ns + clock->real_offset;
     int r;
 
+    work->lacks_coverage |= !clock->coverage_known;
     if (!clock->coverage_known)
         return 0;
     if (s->last.set && clock->real_known)
@@ -145,7 +145,6 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     if (coverage->from_ns >= coverage->to_ns)
         return 0;
     pd_coverage_clip(coverage);
-    work->is_partial |= !work->request->ignores_gaps && !pd_coverage_is_whole(coverage);
     r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
     if (r < 0)
         return r;
@@ -155,7 +154,7 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     return 0;
 }
 
-int view_file_read(ViewWork *work, const char *path) {
+static int view_file_read(ViewWork *work, const char *path) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(view_clock_done) ViewClock clock = {};
     int r, status = recording_open(path, &reader);
@@ -184,7 +183,7 @@ int view_file_read(ViewWork *work, const char *path) {
     return STATUS_OK;
 }
 
-int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_until_us) {
+static int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_until_us) {
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
     _cleanup_(view_clock_done) ViewClock clock = {};
     int r = strcmp(path, "-") == 0 ? -ENODATA : 0;
@@ -200,4 +199,49 @@ int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_
     *ret_since_us = (clock.first_ns + clock.real_offset) / NS_PER_US;
     *ret_until_us = (clock.last_ns + clock.real_offset) / NS_PER_US + 1;
     return 0;
+}
+
+int view_recordings_span(char **files, uint64_t *ret_since_us, uint64_t *ret_until_us) {
+    uint64_t since = UINT64_MAX, until = 0, first, last;
+
+    for (; *files; files++) {
+        int r = view_recording_span(*files, &first, &last);
+
+        if (r < 0)
+            return r;
+        since = MIN(since, first);
+        until = MAX(until, last);
+    }
+    *ret_since_us = since;
+    *ret_until_us = until;
+    return 0;
+}
+
+/* Several recordings have one window, which ends with the last sample of all. */
+static int view_files_settle_last(ViewWork *work, char **files) {
+    const ViewSettings *s = work->settings;
+    uint64_t since, until;
+    int r = s->last.set && files[1] ? view_recordings_span(files, &since, &until) : -ENODATA;
+
+    if (r < 0)
+        return r == -ECANCELED ? STATUS_FAILED : STATUS_OK;
+    work->common = *s;
+    work->common.last = (OptionTimestamp){};
+    work->common.since = (OptionTimestamp){.set = true, .us = until - MIN(s->last.us, until - 1)};
+    work->common.until = (OptionTimestamp){.set = true, .us = until};
+    work->settings = &work->common;
+    return STATUS_OK;
+}
+
+int view_files_read(ViewWork *work, char **files) {
+    View *view = work->view;
+    int status = view_files_settle_last(work, files);
+
+    for (; *files && status == STATUS_OK; files++)
+        status = view_file_read(work, *files);
+    /* The time between two recordings is a gap of the view. */
+    if (view->coverage_known && !work->request->ignores_gaps)
+        work->is_partial |= !pd_coverage_is_whole(&view->coverage);
+    view->coverage_known &= !work->lacks_coverage;
+    return status;
 }

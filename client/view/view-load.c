@@ -115,13 +115,7 @@ int view_work_begin(ViewWork *work) {
 }
 
 static int view_read(ViewWork *work, char **files) {
-    int status = STATUS_OK;
-
-    if (!*files)
-        return view_live_read(work);
-    for (; *files && status == STATUS_OK; files++)
-        status = view_file_read(work, *files);
-    return status;
+    return *files ? view_files_read(work, files) : view_live_read(work);
 }
 
 static uint32_t view_main_event(const Profile *profile) {
@@ -186,8 +180,7 @@ static void view_report_gaps(const ViewWork *work, char **files) {
     const View *view = work->view;
     _cleanup_(buffer_done) Buffer text = {};
 
-    if (!work->is_partial || work->request->shows_gaps || !view->coverage_known ||
-        pd_coverage_is_whole(&view->coverage))
+    if (!work->is_partial || work->request->shows_gaps || pd_coverage_is_whole(&view->coverage))
         return;
     text_puts(&text, "Not all of the window");
     view_mismatch_put_place(&text, work, files);

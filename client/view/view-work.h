@@ -23,16 +23,18 @@ typedef struct ViewWork {
     PdReader *reader; /* of a file; borrowed by the builder */
     Follow *follow;
     bool is_partial;
-    char *binaries; /* folder of the files that the running profd has kept; NULL: not known */
+    bool lacks_coverage; /* one of several recordings does not say what it covers */
+    ViewSettings common; /* `settings` may point here: the window of several recordings */
+    char *binaries;      /* folder of the files that the running profd has kept; NULL: not known */
 } ViewWork;
 
 /* Makes the filter and the builder of the settings and the request. */
 int view_work_begin(ViewWork *work);
 void view_work_done(ViewWork *work);
 
-/* Feeds the builder with a recording, with the window of the settings. Returns an ExitStatus;
+/* Feeds the builder with recordings, with the window of the settings. Returns an ExitStatus;
  * failures were reported. STATUS_PARTIAL is no failure, and sets is_partial. */
-int view_file_read(ViewWork *work, const char *path);
+int view_files_read(ViewWork *work, char **files);
 /* The same with what the running profd has recorded. */
 int view_live_read(ViewWork *work);
 /* Asks the running profd for the folder of the files that it keeps, and for the name of its host.

@@ -135,9 +135,9 @@ int view_load(Context *c, const ViewSettings *settings, char **files, const View
               View *ret);
 void view_done(View *view);
 
-/* When the samples of a recording begin and end, by the wall clock: 0, -ENODATA if it does not say,
- * -ECANCELED if it cannot be opened, which was reported, or another negative errno. */
-int view_recording_span(const char *path, uint64_t *ret_since_us, uint64_t *ret_until_us);
+/* From the first to the last sample of all recordings, by the wall clock: 0, -ENODATA if one does
+ * not say, -ECANCELED if one cannot be opened, which was reported, or another negative errno. */
+int view_recordings_span(char **files, uint64_t *ret_since_us, uint64_t *ret_until_us);
 
 /* Whether weights are periods: what the user chose, else `otherwise`. */
 bool view_by_period(const ViewSettings *settings, bool otherwise);

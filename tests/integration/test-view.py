@@ -289,5 +289,38 @@ def a_gap_is_reported_alike_by_a_live_view_and_one_of_a_recording():
     equal((whole["complete"], whole["gaps"]), (True, []), "after the gap")
 
 
+def recorded(name, *window):
+    """A snapshot of a window of the past, and its window."""
+    path = os.path.join(Run.folder, f"{name}.perf.data")
+    ended(view("snapshot", "-q", *window, "--output", path), 0)
+    data = as_json(view("report", "--json=short", "--by=comm", path), "report")
+    return path, data["sinceUsec"], data["untilUsec"]
+
+
+@test
+def several_recordings_have_one_window():
+    Run.get()
+    time.sleep(2.5)
+    now = time.time()
+    first, first_since, _ = recorded("first", f"--since=@{now - 2.2:.6f}", f"--until=@{now - 1.6:.6f}")
+    second, _, second_until = recorded("second", f"--since=@{now - 0.8:.6f}", f"--until=@{now - 0.2:.6f}")
+    # Nobody knows what was between them.
+    data = as_json(view("report", "--json=short", "--by=comm", first, second), "report", status=8)
+    equal((data["complete"], data["sinceUsec"], data["untilUsec"]), (False, first_since, second_until), "both recordings")
+    equal([(gap["reason"], gap["cpu"]) for gap in data["gaps"]], [("unknown", None)], f"the gaps {data['gaps']}")
+    # --last counts back from the end of all of them.
+    last = as_json(view("report", "--json=short", "--by=comm", "--last=500ms", first, second), "report")
+    equal((last["complete"], last["untilUsec"]), (True, second_until), "the last of both")
+    check(last["sinceUsec"] > second_until - 600_000, f"the last 500 ms of both begin {second_until - last['sinceUsec']} us before their end")
+    alone = as_json(view("report", "--json=short", "--by=comm", "--last=500ms", second), "report")
+    equal([(row["comm"], row["samples"]) for row in last["rows"]], [(row["comm"], row["samples"]) for row in alone["rows"]],
+          "samples of the last 500 ms")
+    # perf notes no coverage, so that of both is not known.
+    other = os.path.join(Run.folder, "other.perf.data")
+    subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-o", other, "true"], check=True, capture_output=True)
+    both = as_json(view("report", "--json=short", "--by=comm", second, other), "report")
+    equal((both["complete"], both["gaps"]), (None, None), "with a recording of perf")
+
+
 if __name__ == "__main__":
     main()
