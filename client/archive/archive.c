@@ -9,6 +9,7 @@
 #include "client/file/archive-input.h"
 #include "client/file/target.h"
 #include "client/view/view-kept.h"
+#include "client/view/view-store.h"
 #include "client/view/view.h"
 #include "encode/gzip.h"
 #include "symbol/find/open-regular.h"
@@ -61,12 +62,13 @@ static int archive_add_cache(ArchiveSource *source, const char *folder, const ch
 static int archive_find_caches(Context *c, ArchiveSource *source) {
     char *files[] = {(char *)source->path, NULL};
     _cleanup_free_ char *host = view_kept_host(files);
+    _cleanup_free_ char *binaries = view_store_binaries(files);
     const char *copies;
     int r = view_kept_new(c, host, &source->kept);
 
     source->is_of_this_host = view_kept_is_this_host(host);
-    if (r == 0 && access("/var/lib/profd/binaries", R_OK | X_OK) == 0)
-        r = archive_add_cache(source, "/var/lib/profd", "binaries");
+    if (r == 0 && binaries)
+        r = archive_add_cache(source, binaries, ".");
     copies = r == 0 ? view_kept_folder(source->kept) : NULL;
     if (copies)
         r = archive_add_cache(source, copies, ".");

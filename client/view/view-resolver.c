@@ -9,6 +9,7 @@
 
 #include "client/file/archive-input.h"
 #include "client/view/view-kept.h"
+#include "client/view/view-store.h"
 #include "symbol/symbol.h"
 #include "util/array.h"
 #include "util/clock.h"
@@ -104,12 +105,13 @@ static int view_resolver_set_folders(ViewResolver *resolver, const ViewResolverO
                              : view_resolver_path(getenv("HOME"), ".cache/profctl");
     for (size_t i = 0; i < resolver->n_archives; i++)
         resolver->caches[n++] = archive_folder_path(resolver->archives[i]);
-    if (options->binaries && access(options->binaries, R_OK | X_OK) == 0) {
-        resolver->binaries = strdup(options->binaries);
-        if (!resolver->binaries)
-            return -ENOMEM;
+    if (!options->binaries)
+        resolver->binaries = view_store_binaries(options->files);
+    else if (access(options->binaries, R_OK | X_OK) == 0 &&
+             !(resolver->binaries = strdup(options->binaries)))
+        return -ENOMEM;
+    if (resolver->binaries)
         resolver->caches[n++] = resolver->binaries;
-    }
     if (resolver->kept && view_kept_folder(resolver->kept))
         resolver->caches[n++] = view_kept_folder(resolver->kept);
     if (resolver->debug)

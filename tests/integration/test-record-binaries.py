@@ -117,6 +117,15 @@ def lay_traps(store):
             os.chown(os.path.join(path, name), USER, USER, follow_symlinks=False)
 
 
+def symbols_without_profd(folder, path, comm):
+    """The names that `profctl report` gives where it can ask no profd and has fetched nothing before."""
+    with scratch() as home:
+        said = profctl("report", "--json=short", "--by=symbol", f"--comm={comm}", path, socket=f"{folder}/nobody",
+                       env={**os.environ, "HOME": home, "XDG_CACHE_HOME": home})
+    check(said.returncode in (0, 8), f"status {said.returncode} of a report of {path}: {said.stderr}")
+    return {row["symbol"] for row in json.loads(said.stdout)["rows"]}
+
+
 @test
 def perf_names_the_functions_of_a_program_that_was_deleted():
     need_root()
@@ -146,6 +155,11 @@ def perf_names_the_functions_of_a_program_that_was_deleted():
             st = os.stat(os.path.dirname(path))
             equal((st.st_gid, st.st_mode & 0o7777), (GROUPS["profd-read"], 0o750), "group and mode of its folder")
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+            for path in (recording, daemon.segments()[-1]):
+                check("work_level" in symbols_without_profd(folder, path, "victim"), f"profctl names no function of {path} when profd does not run")
+            moved = shutil.copy(recording, os.path.join(folder, "moved.perf.data"))
+            names = symbols_without_profd(folder, moved, "victim")
+            check("[victim] [replaced]" in names and not FUNCTIONS & names, f"names away from the store: {names}")
         found, without = named(recording, cache, "victim"), named(recording, os.path.join(folder, "none"), "victim")
         check(sum(without.values()) > 50 and not FUNCTIONS & set(without), f"names without the store: {without}")
         check(found.get("", 0) * 20 < sum(found.values()) and "work_level" in found, f"names with the store: {found}")
