@@ -29,6 +29,7 @@ int main(void) {
 }
 """
 TOOL = build_path("tests", "integration", "profile-tool")
+NOBODY = 65534
 FUNCTIONS = ("leaf", "middle", "main")
 
 
@@ -41,6 +42,8 @@ def copies_of_stacks_are_unwound_as_by_perf():
         program, path = os.path.join(folder, "deep"), os.path.join(folder, "perf.data")
         subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-x", "c", "-", "-o", program],
                        input=PROGRAM, text=True, check=True)
+        # root has a child without rights read what somebody else may have written.
+        os.chown(program, NOBODY, NOBODY)
         subprocess.run(["perf", "record", "-q", "--call-graph", "dwarf", "-F", "199", "-e", "cpu-clock:u", "-o", path, program],
                        check=True, capture_output=True, timeout=60)
         perf = subprocess.run(["perf", "report", "-i", path, "--stdio", "--children", "--no-inline", "-g", "none", "-s", "symbol",

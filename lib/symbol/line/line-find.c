@@ -1,66 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "symbol/line/line-find.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "symbol/line/line-child.h"
-#include "util/clock.h"
-#include "util/macro.h"
+#include "symbol/child/child-ask.h"
+#include "symbol/line/line-limit.h"
+#include "symbol/line/line-look.h"
 
 /*
  * A reply is, for each address, the number of lines, and for each of them the sizes of its two
  * texts, the line, and the texts. The child knows the addresses since it is a copy of us.
  */
 
-/* 1: more may come; 0: the end. */
-static int line_find_read(int fd, uint64_t until_ns, Buffer *ret) {
-    uint64_t now_ns = clock_monotonic_ns();
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    uint8_t *to;
-    ssize_t n;
+typedef struct LineQuestion {
+    const uint64_t *addresses;
+    size_t n;
+} LineQuestion;
 
-    if (now_ns >= until_ns || ret->size >= LINE_REPLY_MAX)
-        return 0;
-    if (poll(&ready, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1) <= 0)
-        return 1;
-    to = buffer_reserve(ret, 64 << 10);
-    n = to ? read(fd, to, 64 << 10) : -1;
-    if (n <= 0)
-        return n < 0 && errno == EINTR;
-    buffer_commit(ret, (size_t)n);
-    return 1;
-}
+static void line_find_look(const int fds[2], int to, const void *arg) {
+    const LineQuestion *question = arg;
 
-static void line_find_end(pid_t child) {
-    (void)kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
+    line_look(fds[0], fds[1], to, question->addresses, question->n);
 }
 
 int line_find(int fd, int alternate, const uint64_t *addresses, size_t n, Buffer *ret) {
-    uint64_t until_ns = clock_monotonic_ns() + LINE_SECONDS_MAX * NS_PER_SECOND;
-    int pipes[2];
-    pid_t child;
+    const LineQuestion question = {addresses, n};
 
-    if (pipe2(pipes, O_CLOEXEC) < 0)
-        return -errno;
-    child = fork();
-    if (child == 0)
-        line_child_run(fd, alternate, pipes[1], addresses, n);
-    closep(&pipes[1]);
-    if (child < 0) {
-        closep(&pipes[0]);
-        return -EAGAIN;
-    }
-    while (line_find_read(pipes[0], until_ns, ret) > 0)
-        ;
-    closep(&pipes[0]);
-    line_find_end(child);
-    return buffer_error(ret);
+    return child_ask(&(ChildWork){.fds = {fd, alternate},
+                                  .run = line_find_look,
+                                  .arg = &question,
+                                  .seconds_max = LINE_SECONDS_MAX,
+                                  .reply_max = LINE_REPLY_MAX},
+                     ret);
 }
 
 size_t line_next(Cursor *reply, SourceLine ret[LINES_MAX]) {
