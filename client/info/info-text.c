@@ -2,7 +2,6 @@
 #include "client/info/info-state.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #include "client/file/recording.h"
@@ -92,7 +91,7 @@ static void info_text_print_complete(const Info *info, Facts *facts) {
 static void info_text_print_coverage(const Info *info, Facts *facts) {
     const PdEnvironment *env = info->environment;
 
-    if (!env->has[PD_FEATURE_VERSION] || strncmp(env->version, "profd", 5) != 0)
+    if (!pd_environment_is_of_profd(env))
         return;
     if (env->has[PD_FEATURE_PROFD_COVERAGE])
         coverage_describe(&facts->text, &env->coverage);

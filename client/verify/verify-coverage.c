@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/verify/verify-state.h"
 
-#include <string.h>
-
 #include "client/remote/coverage-text.h"
 #include "perfdata/feature/environment.h"
 
@@ -15,10 +13,6 @@ static void verify_coverage_add_gap(const PdGap *gap, Findings *findings) {
     buffer_zero(&text, 1);
     findings_add(findings, pd_gap_counts(gap) ? SEVERITY_WARNING : SEVERITY_NOTE, "coverage", NULL,
                  1, "not recorded %s", buffer_error(&text) ? "?" : (const char *)text.data);
-}
-
-static bool verify_coverage_is_of_profd(const PdEnvironment *env) {
-    return env->has[PD_FEATURE_VERSION] && strncmp(env->version, "profd", 5) == 0;
 }
 
 /* An invalid feature is reported with the other features. */
@@ -34,7 +28,7 @@ int verify_coverage(PdReader *reader, Findings *findings) {
         return r;
     for (size_t i = 0; env->has[PD_FEATURE_PROFD_COVERAGE] && i < env->coverage.n_gaps; i++)
         verify_coverage_add_gap(&env->coverage.gaps[i], findings);
-    if (verify_coverage_is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
+    if (pd_environment_is_of_profd(env) && !env->has[PD_FEATURE_PROFD_COVERAGE])
         findings_add(findings, SEVERITY_NOTE, "coverage", NULL, 1,
                      "it does not contain which times were recorded");
     return 0;

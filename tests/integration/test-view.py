@@ -22,7 +22,8 @@ from workload import wait_until  # noqa: E402
 from tap import build_path, main, test  # noqa: E402
 
 READ, ADMIN, USER = 64301, 64302, 64311
-CONFIG = session(Event="cpu-clock", Frequency=199) + session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
+CONFIG = session(Event="cpu-clock", Frequency=199) + session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf") + \
+    session("pair", Event="{cpu-clock,task-clock}:S", Frequency=49)
 HOSTILE = "\x1b[2J</script>"
 
 
@@ -70,6 +71,21 @@ def without_a_window_a_fresh_daemon_is_complete():
     equal(asked["complete"], False, "complete")
     said = safe(ended(view("report", "--by=comm", f"--since=@{Run.begin_s - 100:.0f}"), 8).stdout)
     check("not recorded" in said, said[:300])
+
+
+@test
+def counters_of_a_group_begin_with_the_window():
+    Run.get()
+    time.sleep(max(0, Run.begin_s + 6 - time.time()))
+    until = time.time() - 0.2
+    words = ("--session=pair", f"--since=@{until - 1:.6f}", f"--until=@{until:.6f}")
+    path = ended(view("snapshot", "-q", *words), 0).stdout.strip()
+    for where in (words, (path,)):
+        data = as_json(view("report", "--json=short", "--by=event", *where), "report")
+        rows = {row["event"]: row["period"] / 1e9 for row in data["rows"]}
+        equal(sorted(rows), ["cpu-clock", "task-clock"], "the events")
+        for event, seconds in rows.items():
+            check(0.5 < seconds < 1.2 * os.cpu_count(), f"{event} counts {seconds} s of CPU in a second of {where}")
 
 
 @test

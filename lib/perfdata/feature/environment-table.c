@@ -2,6 +2,7 @@
 #include "perfdata/feature/environment.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "perfdata/feature/environment-feature.h"
 #include "util/array.h"
@@ -145,6 +146,10 @@ PdEnvironment *pd_environment_free(PdEnvironment *env) {
     free(env->tails);
     free(env);
     return NULL;
+}
+
+bool pd_environment_is_of_profd(const PdEnvironment *env) {
+    return env->has[PD_FEATURE_VERSION] && env->version && strncmp(env->version, "profd", 5) == 0;
 }
 
 void environment_forget(PdEnvironment *env, unsigned bit) {

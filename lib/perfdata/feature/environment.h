@@ -179,6 +179,9 @@ int pd_environment_new(PdEnvironment **ret);
 PdEnvironment *pd_environment_free(PdEnvironment *env);
 DEFINE_CLEANUP(PdEnvironment *, pd_environment_free);
 
+/* Whether profd made the recording, or it was cut out of one; PD_FEATURE_VERSION was read. */
+bool pd_environment_is_of_profd(const PdEnvironment *env);
+
 /* "HOSTNAME", …; NULL for an unknown bit. */
 const char *pd_feature_name(unsigned bit);
 

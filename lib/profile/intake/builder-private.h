@@ -70,6 +70,13 @@ typedef struct BuilderValue {
     uint64_t id, value;
 } BuilderValue;
 
+/* The period of a value that is the first of its counter. */
+typedef struct BuilderFirst {
+    bool counts;     /* the value is the period */
+    uint64_t id;     /* of the counter that took the sample */
+    uint64_t period; /* of this counter; that of the others is 0 */
+} BuilderFirst;
+
 /* enum perf_callchain_context */
 #define CONTEXT_HV            ((uint64_t)-32)
 #define CONTEXT_KERNEL        ((uint64_t)-128)
@@ -140,6 +147,7 @@ struct ProfileBuilder {
     uint64_t deferred_bytes;
     BuilderValue *values;
     HashIndex by_value;
+    bool is_recorder_known, is_of_profd; /* the recording */
 };
 
 /* In builder-cell.c; -ENOSPC: a limit is reached. */
@@ -210,8 +218,12 @@ bool builder_deferred_take(ProfileBuilder *builder, const uint64_t *cookie, uint
 void builder_deferred_join(ProfileBuilder *builder, PdSample *sample, const PdCallchain *user);
 bool builder_deferred_is_full(const ProfileBuilder *builder);
 
-/* In builder-value.c: how far a counter went since the last sample with its value. */
-int builder_value(ProfileBuilder *builder, const PdReadValue *value, uint64_t *ret_period);
+/* In builder-value.c: */
+/* Before the values of a sample; its period is then still that of the record. */
+int builder_values_begin(ProfileBuilder *builder, const PdSample *sample, BuilderFirst *ret);
+/* How far a counter went since the last sample with its value. */
+int builder_value(ProfileBuilder *builder, const PdReadValue *value, const BuilderFirst *first,
+                  uint64_t *ret_period);
 
 /* In builder-label.c: */
 /* 1 and the number of the label; 0: a filter leaves the sample out. Else its time counts. */

@@ -88,7 +88,8 @@ static int builder_count(ProfileBuilder *builder, const PdRecord *record, const 
 /* A sample with values is one of each counter that went on. */
 static int builder_count_values(ProfileBuilder *builder, const PdRecord *record, PdSample *sample) {
     const PdEvents *events = pd_reader_events(builder->reader);
-    int r = 0;
+    BuilderFirst first;
+    int r = builder_values_begin(builder, sample, &first);
 
     for (uint64_t i = 0; r >= 0 && i < sample->read.n; i++) {
         PdReadValue value = pd_read_at(&sample->read, i);
@@ -96,7 +97,7 @@ static int builder_count_values(ProfileBuilder *builder, const PdRecord *record,
 
         if (!event)
             continue;
-        r = builder_value(builder, &value, &sample->period);
+        r = builder_value(builder, &value, &first, &sample->period);
         if (r >= 0 && sample->period > 0)
             r = builder_count(builder, record, sample, event);
     }

@@ -76,6 +76,7 @@ static void profile_builder_end_recording(ProfileBuilder *builder) {
     builder->events = NULL;
     builder->n_events = 0;
     builder->has_totals = false;
+    builder->is_recorder_known = false;
     builder->reader = NULL;
 }
 
