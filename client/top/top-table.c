@@ -222,8 +222,7 @@ int top_table_fill(TopTable *table, const TopWorld *world, const TopChoice *choi
     table->keys = choice->keys;
     table->lost = world->lost;
     table->n_gaps = world->n_gaps;
-    if (profile->first_ns < profile->last_ns)
-        table->window_s = (double)(profile->last_ns - profile->first_ns) / (double)NS_PER_SECOND;
+    table->window_s = (double)world->recorded_ns / (double)NS_PER_SECOND;
     table->event = top_table_event(profile, choice->event, &table->n_events);
     if (table->event == PROFILE_NONE)
         return 0;

@@ -27,7 +27,7 @@ typedef struct TopTable {
     uint64_t lost;
     size_t n_gaps;   /* in the window */
     double cpus;     /* busy by the event, if that is one of time; else 0 */
-    double window_s; /* what the samples are of */
+    double window_s; /* what the samples are of: the window without gaps of all CPUs */
     uint32_t event;  /* that was shown; PROFILE_NONE: there is none */
     char event_name[64];
     unsigned n_events;

@@ -226,8 +226,9 @@ int top_world_add(TopWorld *world, const Profile *profile, uint64_t complete_ns)
 }
 
 int top_world_note_gap(TopWorld *world, const PdGap *gap) {
-    if (world->n_slices == 0 || !pd_gap_counts(gap))
+    if (!pd_gap_counts(gap))
         return 0;
+    /* The stream has the gaps of a segment before its samples, when no begin is known yet. */
     world->gaps.from_ns = world->begin_ns;
     world->gaps.to_ns = UINT64_MAX;
     pd_coverage_clip(&world->gaps);
@@ -269,6 +270,10 @@ int top_world_select(TopWorld *world, uint64_t since_ns, uint64_t until_ns) {
     profile->first_ns = MAX(since_ns, world->begin_ns);
     profile->last_ns = MIN(until_ns, world->end_ns);
     world->n_gaps = top_world_gaps(world, profile->first_ns, profile->last_ns);
+    world->recorded_ns = 0;
+    if (profile->first_ns < profile->last_ns)
+        world->recorded_ns =
+            pd_coverage_recorded_on_any_ns(&world->gaps, profile->first_ns, profile->last_ns);
     for (size_t i = 0; i < world->n_slices; i++) {
         const TopSlice *slice = &world->slices[i];
 

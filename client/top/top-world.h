@@ -32,9 +32,10 @@ typedef struct TopWorld {
     uint64_t begin_ns, end_ns; /* what is known completely; 0: nothing yet */
     uint32_t stacks_max;       /* bounds, smaller in tests */
     size_t cells_max;
-    PdCoverage gaps; /* times of the recording */
-    uint64_t lost;   /* samples that the kernel dropped, of the selected slices */
-    size_t n_gaps;   /* in the selected span */
+    PdCoverage gaps;      /* times of the recording */
+    uint64_t lost;        /* samples that the kernel dropped, of the selected slices */
+    size_t n_gaps;        /* in the selected span */
+    uint64_t recorded_ns; /* of the selected span, by any CPU */
 } TopWorld;
 
 int top_world_init(TopWorld *world, unsigned keys, uint32_t stacks_max, size_t cells_max);
@@ -43,7 +44,8 @@ void top_world_done(TopWorld *world);
 /* Adds samples to the slices of their times, if the profile keeps these apart, else to one slice.
  * Each sample older than `complete_ns` has come by now. */
 int top_world_add(TopWorld *world, const Profile *profile, uint64_t complete_ns);
-/* Notes what was not recorded, if it is not before the first sample. -ENOMEM. */
+/* Notes what was not recorded, also before the first sample comes. What is before the begin is
+ * forgotten when that is known. -ENOMEM. */
 int top_world_note_gap(TopWorld *world, const PdGap *gap);
 /* Fills the profile with the samples of the slices that end in this span, since < end <= until, and
  * sets its times. -ENOMEM. */

@@ -61,7 +61,7 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def scene(width=80, height=24, options=""):
+def scene(width=80, height=24, options="", before=None):
     """A daemon, a busy shell, and top before them, as a member of profd-read and of nothing else."""
     need_root()
     if not shutil.which("tmux"):
@@ -72,6 +72,8 @@ def scene(width=80, height=24, options=""):
             subprocess.Popen(["sh", "-c", WORK]) as work:
         try:
             os.chmod(folder, 0o755)
+            if before:
+                before(daemon)
             command = f"setpriv --reuid 54322 --regid 54322 --groups {READ} {for_everyone()} --socket={daemon.control()} top {options}"
             with Terminal(folder, "HOME=/ " + command, width, height) as terminal:
                 yield daemon, terminal
@@ -161,6 +163,33 @@ def the_screen_follows_its_size_and_a_daemon_that_starts_again():
             terminal.wait(r"^ *[0-9.]+% .* sh +")
             terminal.type("q")
             terminal.wait("^ended 0$")
+
+
+def pause(daemon):
+    """Records for a while, not at all for longer, and for a while again."""
+    for seconds, verb in (3, "pause"), (8, "resume"), (2, None):
+        time.sleep(seconds)
+        if verb:
+            subprocess.run([PROFCTL, f"--socket={daemon.control()}", verb, "default"], check=True, capture_output=True)
+
+
+@test
+def a_gap_in_the_past_is_shown_and_not_counted_as_idle_time():
+    told, facts = "profd did not record all of this window", re.compile(r" in ([0-9.]+) s, ([0-9.]+) CPUs busy")
+    with scene(options="--last=5m", before=pause) as (_, terminal):
+        begin = time.monotonic()
+        screen = terminal.wait(told, 2)
+        shown = facts.search(screen[1])
+        check(shown, screen[:4])
+        check(float(shown[1]) < 9 + time.monotonic() - begin, f"{screen[1]}, with the gap of 8 s")
+        check(float(shown[2]) > 0.5, f"an endless loop in {screen[1]}")
+        # What is read again has the gap again.
+        terminal.type("w", "w")
+        terminal.wait("window 1 h", 0)
+        time.sleep(2)
+        terminal.wait(told, 2)
+        terminal.type("q")
+        terminal.wait("^ended 0$")
 
 
 @test

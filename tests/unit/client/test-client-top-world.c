@@ -130,6 +130,62 @@ TEST(a_window_has_the_gaps_in_it) {
     CHECK_EQ(world.n_gaps, 1);
 }
 
+/* profd sends the gaps of a segment before its samples. */
+TEST(a_gap_that_is_known_before_the_first_sample_counts) {
+    _cleanup_(top_world_done) TopWorld world;
+    PdGap gap = {.from_ns = 104 * second, .to_ns = 107 * second, .cpu = PD_ALL_CPUS};
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    gap = (PdGap){.from_ns = 90 * second, .to_ns = 101 * second, .cpu = PD_ALL_CPUS};
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    add_seconds(&world, 100, 103);
+    add_seconds(&world, 107, 109);
+    CHECK_OK(top_world_select(&world, 0, 110 * second));
+    CHECK_EQ(world.n_gaps, 2);
+    CHECK_EQ(world.recorded_ns, 6 * second);
+    CHECK_OK(top_world_select(&world, 101 * second, 110 * second));
+    CHECK_EQ(world.n_gaps, 1);
+    CHECK_EQ(world.recorded_ns, 6 * second);
+    CHECK_OK(top_world_select(&world, 107 * second, 110 * second));
+    CHECK_EQ(world.n_gaps, 0);
+    CHECK_EQ(world.recorded_ns, 3 * second);
+}
+
+TEST(gaps_have_a_bound) {
+    _cleanup_(top_world_done) TopWorld world;
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    for (uint32_t i = 0; i < 3 * PD_GAPS_MAX; i++) {
+        PdGap gap = {.from_ns = 100 * second + 4 * i, .cpu = i};
+
+        gap.to_ns = gap.from_ns + 1;
+        CHECK_OK(top_world_note_gap(&world, &gap));
+    }
+    CHECK_EQ(world.gaps.n_gaps, PD_GAPS_MAX);
+}
+
+TEST(figures_are_of_the_time_that_was_recorded) {
+    _cleanup_(top_world_done) TopWorld world;
+    _cleanup_(top_table_done) TopTable table = {};
+    TopChoice choice = {.keys = {{PROFILE_COMM}, 1}, .by_period = true};
+    PdGap gap = {.from_ns = 101 * second, .to_ns = 106 * second, .cpu = PD_ALL_CPUS};
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    gap.cpu = 1;
+    gap.to_ns = 107 * second;
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    add_seconds(&world, 100, 100);
+    add_seconds(&world, 106, 109);
+    name_frames(&world);
+    CHECK_OK(top_world_select(&world, 0, 110 * second));
+    CHECK_OK(top_table_fill(&table, &world, &choice));
+    CHECK_EQ(table.n_gaps, 2);
+    CHECK_EQ((unsigned)(table.window_s * 10), 50);
+    CHECK_EQ((unsigned)(table.cpus * 1000 + 0.5), 100);
+}
+
 TEST(old_seconds_are_united_and_nothing_is_lost_by_it) {
     _cleanup_(top_world_done) TopWorld world;
 
