@@ -135,6 +135,21 @@ int top_reader_open(Context *c, const TopSettings *settings, TopShared *shared, 
     return status;
 }
 
+/* Times of the world are those of the first recording. */
+static int top_reader_note_coverage(TopReader *reader, const View *view) {
+    int r = 0;
+
+    for (size_t i = 0; view->profile->real_known && i < view->coverage.n_gaps && r == 0; i++) {
+        PdGap gap = view->coverage.gaps[i];
+
+        gap.from_ns -= MIN(view->profile->real_offset, gap.from_ns);
+        if (gap.to_ns != PD_GAP_OPEN)
+            gap.to_ns -= MIN(view->profile->real_offset, gap.to_ns);
+        r = top_world_note_gap(&reader->shared->world, &gap);
+    }
+    return r;
+}
+
 int top_reader_load(Context *c, const TopSettings *settings, char **files, TopShared *shared,
                     TopReader **ret) {
     _cleanup_(top_reader_freep) TopReader *reader = NULL;
@@ -152,6 +167,8 @@ int top_reader_load(Context *c, const TopSettings *settings, char **files, TopSh
         &reader->resolver);
     if (r == 0)
         r = top_reader_add(reader, view.profile, view.profile->last_ns + 1);
+    if (r == 0)
+        r = top_reader_note_coverage(reader, &view);
     if (r < 0)
         return complain(STATUS_FAILED, "Failed to start top: %s.", strerror(-r));
     *ret = TAKE_PTR(reader);

@@ -176,7 +176,7 @@ def pause(daemon):
 @test
 def a_gap_in_the_past_is_shown_and_not_counted_as_idle_time():
     told, facts = "profd did not record all of this window", re.compile(r" in ([0-9.]+) s, ([0-9.]+) CPUs busy")
-    with scene(options="--last=5m", before=pause) as (_, terminal):
+    with scene(options="--last=5m", before=pause) as (daemon, terminal):
         begin = time.monotonic()
         screen = terminal.wait(told, 2)
         shown = facts.search(screen[1])
@@ -190,6 +190,15 @@ def a_gap_in_the_past_is_shown_and_not_counted_as_idle_time():
         terminal.wait(told, 2)
         terminal.type("q")
         terminal.wait("^ended 0$")
+        path = os.path.join(daemon.folder, "gap.perf.data")
+        done = subprocess.run([PROFCTL, f"--socket={daemon.control()}", "snapshot", "-q", "--last=1h", "--output", path],
+                              capture_output=True, text=True, check=False)
+        equal(done.returncode, 8, f"the status of a snapshot with a gap: {done.stderr}")
+        taken = time.monotonic()
+        with scratch() as home, Terminal(home, f"HOME={home} {PROFCTL} top {path}") as of_file:
+            screen = of_file.wait(told, 2)
+            shown = facts.search(screen[1])
+            check(shown and float(shown[1]) < 9 + taken - begin, f"{screen[1]}, with the gap of 8 s")
 
 
 @test
