@@ -59,6 +59,7 @@ static int export_command_run(Context *c, void *settings, char **arguments) {
                                .title = view.title,
                                .since_ns = export_command_time_ns(view.profile, view.since_us),
                                .until_ns = export_command_time_ns(view.profile, view.until_us)};
+    view_remark_lost(c, &view, work.input.event);
     r = picture_write(c, &picture, &s->picture, &view, export_command_write, &work);
     return r != STATUS_OK ? r : status;
 }

@@ -98,6 +98,8 @@ static int flame_command_run(Context *c, void *settings, char **arguments) {
     status = flame_command_load(c, s, arguments, &request, &view, &work.input);
     if (!view.profile)
         return status;
+    if (s->folded)
+        view_remark_lost(c, &view, work.input.event);
     r = picture_write(c, &picture, &s->picture, &view, flame_command_write, &work);
     return r != STATUS_OK ? r : status;
 }

@@ -148,6 +148,8 @@ static int report_run(Context *c, void *settings, char **arguments) {
         return status;
     report_choose_keys(&report);
     report_choose_order(&report);
+    if (s->csv)
+        view_remark_lost(c, &view, PROFILE_NONE);
     r = c->json != JSON_OFF ? report_print_json(&report)
         : s->csv            ? report_print_csv(&report)
                             : report_print_text(&report);

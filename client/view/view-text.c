@@ -87,6 +87,28 @@ void view_put_folded(const View *view, Buffer *out) {
     }
 }
 
+/* Which samples would have passed the filters is not known of lost ones, so no share is made. */
+void view_remark_lost(const Context *c, const View *view, uint32_t event) {
+    const Profile *p = view->profile;
+    const ProfileEvent *one = event == PROFILE_NONE ? NULL : &p->events[event];
+    uint64_t lost = one ? one->lost : p->lost, kept = one ? one->samples : p->samples;
+    _cleanup_(buffer_done) Buffer text = {};
+
+    if (lost == 0 || c->quiet)
+        return;
+    figure_count(&text, lost);
+    text_puts(&text, lost == 1 ? " sample" : " samples");
+    if (one && p->n_events > 1) {
+        text_puts(&text, " of ");
+        text_escape(&text, text_set_get(p->texts, one->name));
+    }
+    text_puts(&text, lost == 1 ? " was" : " were");
+    text_puts(&text, " lost when this was recorded, beside the ");
+    figure_count(&text, kept);
+    text_puts(&text, kept == 1 ? " that is here." : " that are here.");
+    remark_buffer(&text);
+}
+
 static void view_text_put_sentence(Buffer *out, const View *view, bool for_page) {
     const Profile *p = view->profile;
 

@@ -145,5 +145,8 @@ bool view_by_period(const ViewSettings *settings, bool otherwise);
 void view_put_completeness(const View *view, Fields *f);
 /* Appends ", …" for each kind of detail that was folded since there was too much. */
 void view_put_folded(const View *view, Buffer *out);
+/* Remarks on stderr how many samples of the event were lost, or of all for PROFILE_NONE: for
+ * outputs that have no room for it. */
+void view_remark_lost(const Context *c, const View *view, uint32_t event);
 /* The name of an event; not escaped. */
 Bytes view_event_name(const View *view, uint32_t event);

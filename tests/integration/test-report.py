@@ -241,6 +241,27 @@ def csv_and_json_have_the_same_rows():
 
 
 @test
+def outputs_without_room_for_it_remark_on_stderr_that_samples_were_lost():
+    subprocess.run([sys.executable, source_path("tests", "golden", "make.py"), FOLDER.name], check=True)
+    path = os.path.join(FOLDER.name, "little.data")
+    facts = as_json(profctl("report", "--json=short", path), "report")
+    equal([(event["name"], event["samples"], event["lost"]) for event in facts["events"]],
+          [("cpu-clock", 3, 3), ("page-faults", 1, 5)], "samples and lost ones of the events")
+    of_all = "8 samples were lost when this was recorded, beside the 4"
+    of_one = "3 samples of cpu-clock were lost when this was recorded, beside the 3"
+    to_file = (f"--output={FOLDER.name}/of-losses", "--force")
+    for want, *words in ((of_one, "folded"), (of_one, "flamegraph", "--folded"), (of_one, "speedscope"), (of_one, "firefox"),
+                         (of_all, "pprof", *to_file), (of_all, "report", "--csv")):
+        said = ended(profctl(*words, path), 0).stderr
+        check(f"profctl: {want} that are here." in said, f"{words}: {said}")
+        said = ended(profctl("--quiet", *words, path), 0).stderr
+        equal(said, "", f"stderr of {words} with --quiet")
+        said = ended(profctl(*words, source_path("tests", "golden", "recordings", "clock.data")), 0).stderr
+        check("lost" not in said, f"{words} where nothing was lost: {said}")
+    ended(profctl("folded", "--event=page-faults", path), 0, "5 samples were lost .* beside the 1 that is here[.]")
+
+
+@test
 def text_has_shares_beside_counts():
     path = recording("clock", "-e", "cpu-clock", "-g")
     whole = as_json(profctl("report", "--json=short", "--by=comm", path), "report")
