@@ -43,8 +43,6 @@ static inline bool export_is_file(const FrameMapping *mapping) {
 }
 
 static inline Bytes export_mapping_name(const FrameMapping *mapping) {
-    if (mapping->kind == FRAME_LOST)
-        return (Bytes){.data = (const uint8_t *)"[lost]", .size = 6};
     if (mapping->kind == FRAME_OTHER)
         return (Bytes){.data = (const uint8_t *)"[other]", .size = 7};
     return mapping->path.size > 0 ? mapping->path : mapping->dso;

@@ -19,9 +19,9 @@ enum { FIREFOX_LIBRARY = 1 };
 /* Indexes into the categories of firefox_put_categories(). */
 static uint32_t firefox_category(FrameKind kind) {
     static const uint32_t categories[FRAME_KINDS] = {
-        [FRAME_USER] = 1, [FRAME_VDSO] = 1,  [FRAME_KERNEL] = 2,  [FRAME_MODULE] = 2,
-        [FRAME_BPF] = 2,  [FRAME_JIT] = 3,   [FRAME_GUEST] = 4,   [FRAME_HYPERVISOR] = 4,
-        [FRAME_LOST] = 5, [FRAME_OTHER] = 0, [FRAME_UNKNOWN] = 0,
+        [FRAME_USER] = 1,  [FRAME_VDSO] = 1,    [FRAME_KERNEL] = 2, [FRAME_MODULE] = 2,
+        [FRAME_BPF] = 2,   [FRAME_JIT] = 3,     [FRAME_GUEST] = 4,  [FRAME_HYPERVISOR] = 4,
+        [FRAME_OTHER] = 0, [FRAME_UNKNOWN] = 0,
     };
 
     return kind < FRAME_KINDS ? categories[kind] : 0;
@@ -34,8 +34,7 @@ static const FrameMapping *firefox_mapping(const Firefox *f, uint32_t frame) {
 }
 
 static bool firefox_is_library(const FrameMapping *mapping) {
-    return mapping->kind != FRAME_UNKNOWN && mapping->kind != FRAME_LOST &&
-           mapping->kind != FRAME_OTHER;
+    return mapping->kind != FRAME_UNKNOWN && mapping->kind != FRAME_OTHER;
 }
 
 int firefox_number_rows(Firefox *f) {

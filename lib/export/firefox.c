@@ -27,7 +27,7 @@ static void firefox_done(Firefox *f) {
 static void firefox_put_categories(Firefox *f) {
     static const char *const names[][2] = {
         {"Other", "grey"}, {"User", "yellow"}, {"Kernel", "orange"},
-        {"JIT", "blue"},   {"Guest", "green"}, {"Lost", "red"},
+        {"JIT", "blue"},   {"Guest", "green"},
     };
 
     fields_begin_array(&f->fields, "categories");

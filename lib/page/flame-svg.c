@@ -129,7 +129,7 @@ static const struct {
     [FRAME_UNKNOWN]    = {40, 6, 78},   [FRAME_USER]   = {28, 88, 72},  [FRAME_KERNEL] = {213, 82, 78},
     [FRAME_MODULE]     = {197, 70, 74}, [FRAME_BPF]    = {275, 60, 82}, [FRAME_VDSO]   = {175, 50, 72},
     [FRAME_JIT]        = {145, 52, 70}, [FRAME_GUEST]  = {320, 60, 82}, [FRAME_HYPERVISOR] = {335, 60, 78},
-    [FRAME_LOST]       = {6, 80, 68},   [FRAME_OTHER]  = {40, 10, 70},  [PAGE_INLINED] = {50, 62, 66},
+    [FRAME_OTHER]      = {40, 10, 70},  [PAGE_INLINED] = {50, 62, 66},
 };
 /* clang-format on */
 

@@ -14,7 +14,6 @@ const char *const page_kind_names[PAGE_KINDS] = {
     [FRAME_JIT]        = "jit",
     [FRAME_GUEST]      = "guest",
     [FRAME_HYPERVISOR] = "hypervisor",
-    [FRAME_LOST]       = "lost",
     [FRAME_OTHER]      = "other",
     [PAGE_INLINED]     = "inlined",
     [PAGE_UNIT]        = "unit",

@@ -20,7 +20,6 @@ typedef enum FrameKind {
     FRAME_JIT, /* memory without a file */
     FRAME_GUEST,
     FRAME_HYPERVISOR,
-    FRAME_LOST,  /* stands for samples that were lost */
     FRAME_OTHER, /* stands for rare stacks that were folded */
     FRAME_KINDS,
 } FrameKind;

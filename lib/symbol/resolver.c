@@ -98,7 +98,7 @@ static int resolver_text(ResolverWork *work, uint32_t *ret) {
 static int resolver_name_fixed(ResolverWork *work, ResolvedFrame *f, FrameKind kind,
                                const char *text) {
     f->start = f->frame.address;
-    f->naming = kind == FRAME_LOST || kind == FRAME_OTHER ? FRAME_NAMED : FRAME_NOWHERE;
+    f->naming = kind == FRAME_OTHER ? FRAME_NAMED : FRAME_NOWHERE;
     buffer_append(&work->text, text, strlen(text));
     return resolver_text(work, &f->text);
 }

@@ -13,8 +13,6 @@ const char *frame_text_fixed(FrameKind kind) {
         return "[guest]";
     case FRAME_HYPERVISOR:
         return "[hypervisor]";
-    case FRAME_LOST:
-        return "[lost]";
     case FRAME_OTHER:
         return "[other]";
     default:

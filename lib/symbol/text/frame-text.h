@@ -7,7 +7,7 @@
 #include "profile/frame.h"
 #include "util/buffer.h"
 
-/* The name of frames that are no code, such as FRAME_LOST; NULL: other frames. */
+/* The name of frames that are no code, such as FRAME_OTHER; NULL: other frames. */
 const char *frame_text_fixed(FrameKind kind);
 /* Appends "file+0xoffset" or "0xaddress", and "[replaced]" where that is the reason. */
 void frame_text_unnamed(const FrameMapping *mapping, uint64_t address, FrameNaming naming,

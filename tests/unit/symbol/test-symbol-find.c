@@ -469,9 +469,7 @@ TEST(frames_that_are_no_code_have_fixed_names) {
         FrameKind kind;
         const char *text;
         FrameNaming naming;
-    } rows[] = {{FRAME_UNKNOWN, "[unknown]", FRAME_NOWHERE},
-                {FRAME_LOST, "[lost]", FRAME_NAMED},
-                {FRAME_OTHER, "[other]", FRAME_NAMED}};
+    } rows[] = {{FRAME_UNKNOWN, "[unknown]", FRAME_NOWHERE}, {FRAME_OTHER, "[other]", FRAME_NAMED}};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         FrameName name;
