@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "client/compare/compare.h"
 #include "client/frame/figure.h"
 #include "client/frame/screen.h"
 #include "client/remote/coverage-text.h"
 #include "util/array.h"
 #include "util/text.h"
 
-/* One sentence for each change: who, how much now, how much before and yesterday. */
+/*
+ * One sentence for each change: who, how much now, how much before and yesterday. Then what of the
+ * compared times is missing, since that may look like a change.
+ */
 
 int change_list_add(ChangeList *list, const Change *change) {
     Change *item = array_grow(&list->items, &list->n);
@@ -69,20 +73,86 @@ static void change_put_line(Context *c, Buffer *text) {
     buffer_clear(text);
 }
 
-void change_list_put(const View *now, const ChangeList *list, Buffer *out) {
-    uint64_t window_us = now->until_us - now->since_us;
-
-    text_puts(out, list->n > 0 ? "In all " : "Nothing changed by more than chance: in all ");
-    change_put_figures(&list->host, list, window_us, out);
-    buffer_append(out, ".", 2);
-    for (size_t i = 0; i < list->n; i++) {
-        change_put(&list->items[i], list, window_us, out);
-        text_putc(out, '\0');
-    }
+static uint64_t change_window_us(const ChangeList *list) {
+    return list->sides[CHANGE_NOW]->until_us - list->sides[CHANGE_NOW]->since_us;
 }
 
-static void change_list_print_text(Context *c, const View *now, const ChangeList *list) {
-    uint64_t window_us = now->until_us - now->since_us;
+static void change_put_host(const ChangeList *list, Buffer *out) {
+    text_puts(out, list->n > 0 ? "In all " : "Nothing changed by more than chance: in all ");
+    change_put_figures(&list->host, list, change_window_us(list), out);
+    text_putc(out, '.');
+}
+
+/* Samples of the event; NULL: the side has none. */
+static const ProfileEvent *change_event(const ChangeList *list, unsigned side) {
+    uint32_t event = list->events[side];
+
+    return event == PROFILE_NONE ? NULL : &list->sides[side]->profile->events[event];
+}
+
+static void change_put_counts(const View *view, const ProfileEvent *event, Buffer *out) {
+    figure_count(out, event->samples);
+    text_puts(out, event->samples == 1 ? " sample" : " samples");
+    if (event->lost > 0) {
+        text_puts(out, ", ");
+        figure_count(out, event->lost);
+        text_puts(out, " lost");
+    }
+    view_put_folded(view, out);
+}
+
+/* Says what is missing or folded of a side that is compared, so that its figures are doubtful.
+ * False: nothing. */
+static bool change_put_doubt(const ChangeList *list, unsigned side, bool for_page, Buffer *out) {
+    static const char *const names[CHANGE_SIDES] = {"This window", "The time before",
+                                                    "The same time yesterday"};
+    const View *view = list->sides[side];
+    const ProfileEvent *event = view ? change_event(list, side) : NULL;
+    bool has_gaps, is_missing;
+
+    if (!event)
+        return false;
+    has_gaps = view->coverage_known && !pd_coverage_is_whole(&view->coverage);
+    is_missing = has_gaps || view->is_partial || event->lost > 0;
+    if (!is_missing && view->profile->folded + view->profile->folded_labels == 0)
+        return false;
+    text_puts(out, names[side]);
+    text_puts(out, is_missing ? " is not complete: " : ": ");
+    change_put_counts(view, event, out);
+    if (has_gaps) {
+        text_puts(out, ", ");
+        (for_page ? coverage_describe_for_page : coverage_describe)(out, &view->coverage);
+    } else if (view->is_partial)
+        text_puts(out, ", and a part could not be read");
+    text_puts(out, is_missing ? "; what is missing may look like a change." : ".");
+    return true;
+}
+
+void change_list_put(const ChangeList *list, Buffer *out) {
+    change_put_host(list, out);
+    text_putc(out, '\0');
+    for (size_t i = 0; i < list->n; i++) {
+        change_put(&list->items[i], list, change_window_us(list), out);
+        text_putc(out, '\0');
+    }
+    for (unsigned side = 0; side < CHANGE_SIDES; side++)
+        if (change_put_doubt(list, side, true, out))
+            text_putc(out, '\0');
+}
+
+static void change_print_remarks(Context *c, const ChangeList *list, Buffer *text) {
+    for (unsigned side = 0; side < CHANGE_SIDES; side++)
+        if (change_put_doubt(list, side, false, text))
+            change_put_line(c, text);
+    if (list->is_spread_known)
+        return;
+    text_puts(text, "The window is too short to see how much load varies anyway; chance is that of "
+                    "counts alone.");
+    change_put_line(c, text);
+}
+
+static void change_list_print_text(Context *c, const ChangeList *list) {
+    const View *now = list->sides[CHANGE_NOW];
     _cleanup_(buffer_done) Buffer text = {};
 
     if (!c->no_legend) {
@@ -92,28 +162,23 @@ static void change_list_print_text(Context *c, const View *now, const ChangeList
         text_putc(&text, ':');
         change_put_line(c, &text);
     }
-    text_puts(&text, list->n > 0 ? "In all " : "Nothing changed by more than chance: in all ");
-    change_put_figures(&list->host, list, window_us, &text);
-    text_putc(&text, '.');
+    change_put_host(list, &text);
     change_put_line(c, &text);
     for (size_t i = 0; i < list->n; i++) {
         text_puts(&text, "- ");
-        change_put(&list->items[i], list, window_us, &text);
+        change_put(&list->items[i], list, change_window_us(list), &text);
         change_put_line(c, &text);
     }
-    if (!c->no_legend && !list->is_spread_known) {
-        text_puts(&text, "The window is too short to see how much load varies anyway; chance is "
-                         "that of counts alone.");
-        change_put_line(c, &text);
-    }
+    if (!c->no_legend)
+        change_print_remarks(c, list, &text);
 }
 
-static void change_json_figures(const Change *change, Fields *f) {
-    static const char *const names[CHANGE_SIDES] = {"now", "before", "yesterday"};
+static const char *const change_sides[CHANGE_SIDES] = {"now", "before", "yesterday"};
 
+static void change_json_figures(const Change *change, Fields *f) {
     for (unsigned side = 0; side < CHANGE_SIDES; side++)
         if (change->is_known[side])
-            fields_double(f, names[side], change->figures[side]);
+            fields_double(f, change_sides[side], change->figures[side]);
 }
 
 static void change_json(const Change *change, const ChangeList *list, uint64_t window_us,
@@ -125,13 +190,14 @@ static void change_json(const Change *change, const ChangeList *list, uint64_t w
     fields_bytes(f, list->by_unit ? "unit" : "comm", change->group);
     if (change->kind == CHANGE_FUNCTION)
         fields_bytes(f, "symbol", change->symbol);
-    fields_str(f, "against", change->against == CHANGE_BEFORE ? "before" : "yesterday");
+    fields_str(f, "against", change_sides[change->against]);
     change_json_figures(change, f);
     fields_double(f, "q", change->q);
     fields_str(f, "text", buffer_error(&text) ? "" : (const char *)text.data);
 }
 
-static void change_list_print_json(Context *c, const View *now, const ChangeList *list) {
+static void change_list_print_json(Context *c, const ChangeList *list) {
+    const View *now = list->sides[CHANGE_NOW];
     Fields f = fields_to(&c->out.buffer, context_fields_format(c));
 
     fields_begin_object(&f, NULL);
@@ -141,18 +207,23 @@ static void change_list_print_json(Context *c, const View *now, const ChangeList
     view_put_completeness(now, &f);
     fields_str(&f, "figures", list->unit);
     fields_bool(&f, "spreadKnown", list->is_spread_known);
+    fields_begin_object(&f, "sides");
+    for (unsigned side = 0; side < CHANGE_SIDES; side++)
+        if (list->sides[side])
+            compare_put_side(&f, change_sides[side], list->sides[side], list->events[side]);
+    fields_end_object(&f);
     fields_begin_object(&f, "all");
     change_json_figures(&list->host, &f);
     fields_end_object(&f);
     for (size_t i = fields_begin_list(&f, "changes"); fields_next(&f, i, list->n); i++)
-        change_json(&list->items[i], list, now->until_us - now->since_us, &f);
+        change_json(&list->items[i], list, change_window_us(list), &f);
     fields_end_object(&f);
     text_putc(&c->out.buffer, '\n');
 }
 
-void change_list_print(Context *c, const View *now, const ChangeList *list) {
+void change_list_print(Context *c, const ChangeList *list) {
     if (c->json != JSON_OFF)
-        change_list_print_json(c, now, list);
+        change_list_print_json(c, list);
     else
-        change_list_print_text(c, now, list);
+        change_list_print_text(c, list);
 }

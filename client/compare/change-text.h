@@ -19,7 +19,9 @@ typedef struct Change {
 } Change;
 
 typedef struct ChangeList {
-    Change host; /* all load together */
+    const View *sides[CHANGE_SIDES]; /* borrowed; NULL: it could not be loaded */
+    uint32_t events[CHANGE_SIDES];   /* what is compared; PROFILE_NONE: the side has none of it */
+    Change host;                     /* all load together */
     Change *items;
     size_t n;
     const char *unit; /* of the figures */
@@ -30,6 +32,6 @@ typedef struct ChangeList {
 /* -ENOMEM. */
 int change_list_add(ChangeList *list, const Change *change);
 /* As text or JSON. */
-void change_list_print(Context *c, const View *now, const ChangeList *list);
-/* As sentences, each ended by a NUL; that about the whole host first. */
-void change_list_put(const View *now, const ChangeList *list, Buffer *out);
+void change_list_print(Context *c, const ChangeList *list);
+/* As sentences for a page, each ended by a NUL; that about the whole host first. */
+void change_list_put(const ChangeList *list, Buffer *out);

@@ -186,6 +186,18 @@ static int changed_collect(Changed *changed) {
     return STATUS_OK;
 }
 
+static void changed_describe_sides(Changed *changed) {
+    const View *now = &changed->sides[CHANGE_NOW];
+
+    for (unsigned side = 0; side < CHANGE_SIDES; side++) {
+        const View *view = &changed->sides[side];
+
+        changed->list.sides[side] = view->profile ? view : NULL;
+        changed->list.events[side] =
+            view->profile ? compare_event(now, view, changed->event) : PROFILE_NONE;
+    }
+}
+
 static void changed_describe_host(Changed *changed) {
     Change *host = &changed->list.host;
 
@@ -220,6 +232,7 @@ static int changed_find_all(Changed *changed, char **files) {
         r = changed_collect(changed);
     if (r != STATUS_OK)
         return r;
+    changed_describe_sides(changed);
     changed_describe_host(changed);
     changed->list.unit = compare_unit(now, changed->event);
     changed->list.by_unit = changed->has_units;
@@ -232,7 +245,7 @@ int changed_sentences(Context *c, const ViewSettings *view, char **files, Buffer
     int status = changed_find_all(&changed, files);
 
     if (changed.list.unit)
-        change_list_put(&changed.sides[CHANGE_NOW], &changed.list, out);
+        change_list_put(&changed.list, out);
     return status;
 }
 
@@ -241,7 +254,7 @@ static int changed_run(Context *c, void *settings, char **arguments) {
     int status = changed_find_all(&changed, arguments);
 
     if (changed.list.unit)
-        change_list_print(c, &changed.sides[CHANGE_NOW], &changed.list);
+        change_list_print(c, &changed.list);
     else if (status == STATUS_NOT_FOUND && changed.sides[CHANGE_NOW].profile)
         return complain(STATUS_NOT_FOUND,
                         "No samples of the same event were recorded before this window, so there "

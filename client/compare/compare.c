@@ -132,3 +132,22 @@ const char *compare_unit(const View *view, uint32_t event) {
 double compare_rate(const View *view, uint32_t event, double rate) {
     return compare_is_time(view, event) ? rate / (double)NS_PER_SECOND : rate;
 }
+
+void compare_put_side(Fields *f, const char *name, const View *view, uint32_t event) {
+    const Profile *p = view->profile;
+    const ProfileEvent none = {}, *counts = event == PROFILE_NONE ? &none : &p->events[event];
+
+    fields_begin_object(f, name);
+    fields_str(f, "title", view->title);
+    fields_u64(f, "samples", counts->samples);
+    fields_u64(f, "period", counts->period);
+    fields_u64(f, "lost", counts->lost);
+    fields_u64(f, "folded", p->folded);
+    fields_u64(f, "foldedLabels", p->folded_labels);
+    if (view->until_us > 0) {
+        fields_u64(f, "sinceUsec", view->since_us);
+        fields_u64(f, "untilUsec", view->until_us);
+    }
+    view_put_completeness(view, f);
+    fields_end_object(f);
+}

@@ -44,4 +44,8 @@ const char *compare_unit(const View *view, uint32_t event);
 /* A rate by periods of such an event, as a figure of that unit. */
 double compare_rate(const View *view, uint32_t event, double rate);
 
+/* For JSON: an object with the samples of the event on one side of a comparison (PROFILE_NONE: it
+ * has none), and what is missing or folded of them. */
+void compare_put_side(Fields *f, const char *name, const View *view, uint32_t event);
+
 int compare_no_memory(void);

@@ -250,21 +250,6 @@ static int diff_print_text(DiffWork *work) {
     return STATUS_OK;
 }
 
-static void diff_json_side(Fields *f, const char *name, const View *view, uint64_t samples,
-                           uint64_t period) {
-    fields_begin_object(f, name);
-    fields_str(f, "title", view->title);
-    fields_u64(f, "samples", samples);
-    fields_u64(f, "period", period);
-    fields_u64(f, "lost", view->profile->lost);
-    if (view->until_us > 0) {
-        fields_u64(f, "sinceUsec", view->since_us);
-        fields_u64(f, "untilUsec", view->until_us);
-    }
-    view_put_completeness(view, f);
-    fields_end_object(f);
-}
-
 static void diff_json_row(const DiffWork *work, Fields *f, const DiffRow *row) {
     const ProfileDiff *diff = work->diff;
 
@@ -288,9 +273,9 @@ static int diff_print_json(DiffWork *work) {
     Fields f = fields_to(&work->context->out.buffer, context_fields_format(work->context));
 
     fields_begin_object(&f, NULL);
-    diff_json_side(&f, "before", &work->before, diff->whole.before_samples,
-                   diff->whole.before_period);
-    diff_json_side(&f, "after", &work->after, diff->whole.after_samples, diff->whole.after_period);
+    compare_put_side(&f, "before", &work->before,
+                     compare_event(&work->after, &work->before, work->event));
+    compare_put_side(&f, "after", &work->after, work->event);
     fields_bytes(&f, "event", view_event_name(&work->after, work->event));
     fields_str(&f, "figures", work->settings->rate ? "rate" : "share");
     fields_bool(&f, "spreadKnown", diff->is_spread_known);

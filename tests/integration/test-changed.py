@@ -72,6 +72,16 @@ def live_windows_are_compared_with_those_of_yesterday():
             check("before" not in done["all"] and done["all"]["yesterday"] > 0, done)
             found = [change for change in done["changes"] if change.get("symbol") == "deploy_new_work"]
             check(found and found[0]["against"] == "yesterday", done)
+            # The time before begins before profd did.
+            options[0] = f"--since=@{start + WINDOW_S:.6f}"
+            words = ("changed", f"--until=@{start + 2 * WINDOW_S:.6f}", *options)
+            done = as_json(profctl(*words, "--json=short", socket=daemon.control(), env=env), "changed", status=8)
+            before = done["sides"]["before"]
+            check(before["samples"] > 0 and before["complete"] is False and before["gaps"], before)
+            check(done["sides"]["now"]["complete"] and done["complete"], done["sides"]["now"])
+            text = " ".join(profctl(*words, socket=daemon.control(), env=env).stdout.split())
+            check(f"The time before is not complete: {before['samples']} samples, " in text, text)
+            check("This window is not" not in text, text)
             equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
 
 

@@ -4,6 +4,7 @@
 report, and a recording does not differ from itself."""
 
 import functools
+import json
 import os
 import struct
 import subprocess
@@ -109,6 +110,37 @@ def what_changed_is_said_in_sentences():
     check(found and found[0]["before"] * 2 < found[0]["now"] and found[0]["against"] == "before", done)
     text = shown("changed", "--last=3s", path)
     check(found[0]["text"] in " ".join(text.split()), text)
+
+
+def with_losses(path, losses):
+    """A copy of a recording with a LOST_SAMPLES record at the end for each time, so long before the last sample in seconds."""
+    samples = ended(profctl("dump", "--json=short", "--type=SAMPLE", path), 0).stdout.splitlines()
+    last_ns = max(json.loads(line)["time"] for line in samples)
+    records = b"".join(struct.pack("<IHHQIIQ", 13, 0, 32, lost, 0, 0, last_ns - int(before_s * 1e9)) for before_s, lost in losses)
+    with open(path, "rb") as f:
+        content = bytearray(f.read())
+    offset, size = struct.unpack_from("<QQ", content, 40)
+    for i in range(bin(int.from_bytes(content[72:104], "little")).count("1")):
+        section, length = struct.unpack_from("<QQ", content, offset + size + 16 * i)
+        struct.pack_into("<QQ", content, offset + size + 16 * i, section + len(records), length)
+    struct.pack_into("<Q", content, 48, size + len(records))
+    content[offset + size:offset + size] = records
+    with open(f"{path}.losses", "wb") as f:
+        f.write(content)
+    return f"{path}.losses"
+
+
+@test
+def lost_samples_are_counted_on_their_side():
+    path = with_losses(alone(), [(0.2, 7), (1.2, 11)])
+    done = as_json(profctl("changed", "--json=short", "--last=900ms", path), "changed")
+    equal([done["sides"][side]["lost"] for side in ("now", "before")], [7, 11], "lost samples")
+    equal(done["sides"].get("yesterday", {"samples": 0})["samples"], 0, "samples of yesterday")
+    text = " ".join(shown("changed", "--last=900ms", path).split())
+    check(f"This window is not complete: {done['sides']['now']['samples']} samples, 7 lost; what is missing may look" in text, text)
+    check(f"The time before is not complete: {done['sides']['before']['samples']} samples, 11 lost; what is" in text, text)
+    check("not complete" not in shown("changed", "--last=900ms", alone()), "a remark on a recording that lost nothing")
+    equal([diff(alone(), path)[side]["lost"] for side in ("before", "after")], [0, 18], "lost samples of the sides of diff")
 
 
 def moved(path, days):
