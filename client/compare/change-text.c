@@ -12,8 +12,8 @@
 #include "util/text.h"
 
 /*
- * One sentence for each change: who, how much now, how much before and yesterday. Then what of the
- * compared times is missing, since that may look like a change.
+ * One sentence for each change: who, how much now, how much before and yesterday. Then how many are
+ * not listed, and what of the compared times is missing, since that may look like a change.
  */
 
 int change_list_add(ChangeList *list, const Change *change) {
@@ -78,9 +78,18 @@ static uint64_t change_window_us(const ChangeList *list) {
 }
 
 static void change_put_host(const ChangeList *list, Buffer *out) {
-    text_puts(out, list->n > 0 ? "In all " : "Nothing changed by more than chance: in all ");
+    if (list->n == 0)
+        text_printf(out, "Nothing changed by more than chance and by at least %d%% of all load: ",
+                    CHANGE_MIN_PERCENT);
+    text_puts(out, list->n > 0 ? "In all " : "in all ");
     change_put_figures(&list->host, list, change_window_us(list), out);
     text_putc(out, '.');
+}
+
+static void change_put_more(const ChangeList *list, Buffer *out) {
+    figure_count(out, list->n_more);
+    text_puts(out, list->n_more == 1 ? " more change is" : " more changes are");
+    text_puts(out, " not listed here; 'profctl diff' has a row for each.");
 }
 
 /* Samples of the event; NULL: the side has none. */
@@ -135,6 +144,10 @@ void change_list_put(const ChangeList *list, Buffer *out) {
         change_put(&list->items[i], list, change_window_us(list), out);
         text_putc(out, '\0');
     }
+    if (list->n_more > 0) {
+        change_put_more(list, out);
+        text_putc(out, '\0');
+    }
     for (unsigned side = 0; side < CHANGE_SIDES; side++)
         if (change_put_doubt(list, side, true, out))
             text_putc(out, '\0');
@@ -167,6 +180,10 @@ static void change_list_print_text(Context *c, const ChangeList *list) {
     for (size_t i = 0; i < list->n; i++) {
         text_puts(&text, "- ");
         change_put(&list->items[i], list, change_window_us(list), &text);
+        change_put_line(c, &text);
+    }
+    if (list->n_more > 0) {
+        change_put_more(list, &text);
         change_put_line(c, &text);
     }
     if (!c->no_legend)
@@ -217,6 +234,7 @@ static void change_list_print_json(Context *c, const ChangeList *list) {
     fields_end_object(&f);
     for (size_t i = fields_begin_list(&f, "changes"); fields_next(&f, i, list->n); i++)
         change_json(&list->items[i], list, change_window_us(list), &f);
+    fields_u64(&f, "more", list->n_more);
     fields_end_object(&f);
     text_putc(&c->out.buffer, '\n');
 }

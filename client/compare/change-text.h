@@ -7,6 +7,8 @@
 
 enum { CHANGE_NOW, CHANGE_BEFORE, CHANGE_YESTERDAY, CHANGE_SIDES };
 
+enum { CHANGE_MIN_PERCENT = 2 /* of all load; a smaller change is none */ };
+
 typedef enum ChangeKind { CHANGE_UNIT, CHANGE_FUNCTION, CHANGE_KINDS } ChangeKind;
 
 typedef struct Change {
@@ -23,7 +25,7 @@ typedef struct ChangeList {
     uint32_t events[CHANGE_SIDES];   /* what is compared; PROFILE_NONE: the side has none of it */
     Change host;                     /* all load together */
     Change *items;
-    size_t n;
+    size_t n, n_more; /* more were found than are listed */
     const char *unit; /* of the figures */
     bool by_unit;     /* groups are units, else names of threads */
     bool is_spread_known;

@@ -16,9 +16,8 @@
 
 enum { SHOWN_MAX = 5 /* of a kind and a baseline */ };
 
-#define DAY_US     (24 * 3600 * US_PER_SECOND)
-#define WINDOW_US  (5 * 60 * US_PER_SECOND)
-#define CHANGE_MIN 0.02
+#define DAY_US    (24 * 3600 * US_PER_SECOND)
+#define WINDOW_US (5 * 60 * US_PER_SECOND)
 
 typedef struct ChangedSettings {
     ViewSettings view;
@@ -103,7 +102,7 @@ static int changed_compare(Changed *changed) {
             DiffOptions options = {.keys = keys[kind],
                                    .by_rate = true,
                                    .by_period = now->profile->events[changed->event].is_time,
-                                   .change_min = CHANGE_MIN};
+                                   .change_min = CHANGE_MIN_PERCENT / 100.0};
 
             if (changed_has_samples(changed, side) &&
                 compare_views(&changed->sides[side], now, changed->event, &options,
@@ -172,15 +171,18 @@ static int changed_collect(Changed *changed) {
             const ProfileDiff *diff = changed->diffs[kind][side];
             unsigned n = 0;
 
-            for (size_t i = 0; diff && i < diff->n_significant && n < SHOWN_MAX; i++) {
+            for (size_t i = 0; diff && i < diff->n_significant; i++) {
                 Change change;
 
                 if (changed_is_told(changed, kind, side, &diff->rows[i]))
                     continue;
+                if (n++ >= SHOWN_MAX) {
+                    changed->list.n_more++;
+                    continue;
+                }
                 change = changed_describe(changed, kind, side, &diff->rows[i]);
                 if (change_list_add(&changed->list, &change) < 0)
                     return compare_no_memory();
-                n++;
             }
         }
     return STATUS_OK;

@@ -3,9 +3,11 @@
 """profctl diff and changed on recordings of the real perf: what was started shows as grown, its figures are those of
 report, and a recording does not differ from itself."""
 
+import collections
 import functools
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -141,6 +143,22 @@ def lost_samples_are_counted_on_their_side():
     check(f"The time before is not complete: {done['sides']['before']['samples']} samples, 11 lost; what is" in text, text)
     check("not complete" not in shown("changed", "--last=900ms", alone()), "a remark on a recording that lost nothing")
     equal([diff(alone(), path)[side]["lost"] for side in ("before", "after")], [0, 18], "lost samples of the sides of diff")
+
+
+@test
+def changes_that_are_not_listed_are_counted():
+    need_root()
+    names = [os.path.join(FOLDER.name, f"many{i}") for i in range(7)]
+    for name in names:
+        os.symlink(shutil.which("perl"), name)
+    path = record("many.data", f"{sys.executable} -c '{SPIN.format(3)}'; " +
+                  "".join(f"{name} -e '$e = time + 3; 1 while time < $e' & " for name in names) + "wait")
+    done = as_json(profctl("changed", "--json=short", "--last=2500ms", path), "changed")
+    kinds = collections.Counter("symbol" in change for change in done["changes"])
+    equal(kinds[False], 5, "listed threads")
+    check(done["more"] >= 3, f"three of seven names and one that ended are not listed: {done['more']} more")
+    text = " ".join(shown("changed", "--last=2500ms", path).split())
+    check(f"{done['more']:,} more changes are not listed here" in text, text)
 
 
 def moved(path, days):

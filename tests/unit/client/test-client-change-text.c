@@ -7,7 +7,8 @@
 #include "test.h"
 #include "util/text.h"
 
-/* The sentences of changed, and the remarks on what is missing of the times that are compared. */
+/* The sentences of changed: what they claim, how many changes are not listed, and what is missing
+ * of the times that are compared. */
 
 #define US    1000000ULL
 #define NS    1000000000ULL
@@ -78,6 +79,35 @@ static bool page_has(const Made *made, const char *sentence) {
     for (size_t at = 0; at < out.size; at += strlen((const char *)out.data + at) + 1)
         found |= strcmp((const char *)out.data + at, sentence) == 0;
     return found;
+}
+
+TEST(no_change_is_said_with_both_bounds) {
+    _cleanup_(made_done) Made made;
+
+    make_list(&made);
+    made.context.no_legend = true;
+    CHECK_STREQ(printed(&made),
+                "Nothing changed by more than chance and by at least 2% of all load: in all 1.50 "
+                "CPUs, 1.50 in the 5 min before (+0.00).\n");
+}
+
+TEST(changes_that_are_not_listed_are_counted) {
+    static const char one[] = "1 more change is not listed here; 'profctl diff' has a row for "
+                              "each.",
+                      many[] = "1,007 more changes are not listed here; 'profctl diff' has a row "
+                               "for each.";
+    _cleanup_(made_done) Made made;
+
+    make_list(&made);
+    add_change(&made);
+    CHECK(!strstr(printed(&made), " more change"));
+    made.list.n_more = 1;
+    CHECK(strstr(printed(&made), one));
+    made.list.n_more = 1007;
+    CHECK(strstr(printed(&made), many));
+    CHECK(page_has(&made, many));
+    made.context.json = JSON_SHORT;
+    CHECK(strstr(printed(&made), "\"more\":1007}"));
 }
 
 TEST(a_side_with_everything_has_no_remark) {
