@@ -297,7 +297,8 @@ static bool wait_recovered(const Disk *disk, const char *name) {
     return false;
 }
 
-static void recover_when_there_is_space(Layout layout, int level) {
+/* *was_full: false if what was cut off from the end of the file made room to recover it at once. */
+static void recover_on_full_disk(Layout layout, int level, bool *was_full) {
     SessionConfig config = store_session("default", layout, level);
     const char *previous;
     uint64_t whole;
@@ -323,7 +324,9 @@ static void recover_when_there_is_space(Layout layout, int level) {
     CHECK_OK(place_again(&disk.place));
     CHECK_OK(store_session_new(disk.place.store, &config, false, &disk.session));
     previous = store_session_previous(disk.session, 0);
-    CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 1);
+    *was_full = count_names(&disk.place, "default", ".open", NULL) > 0;
+    if (!*was_full)
+        return;
     CHECK(previous && strstr(previous, ".open"));
     whole = count_whole(previous);
     CHECK(whole > 0);
@@ -338,6 +341,14 @@ static void recover_when_there_is_space(Layout layout, int level) {
     CHECK_EQ(count_names(&disk.place, "default", ".open", NULL), 0);
     CHECK_EQ(count_names(&disk.place, "default", ".perf.data", NULL), 2);
     CHECK_EQ(count_all(&disk.place, "default"), whole + disk.taken);
+}
+
+static void recover_when_there_is_space(Layout layout, int level) {
+    bool was_full = false;
+
+    for (unsigned i = 0; i < 20 && !was_full && !test_failed; i++)
+        recover_on_full_disk(layout, level, &was_full);
+    CHECK(was_full);
 }
 
 TEST(a_file_that_a_full_disk_does_not_let_recover_is_recovered_later) {
