@@ -18,16 +18,20 @@
 
 enum { FREQUENCY_MAX_HZ = 100000, ZSTD_LEVEL_MAX = 22, PID_MAX = 1 << 22, SEGMENTS_MAX = 1000000 };
 
-#define OF_D(field) offsetof(Config, field), sizeof(((Config *)NULL)->field)
-#define OF_S(field) offsetof(SessionConfig, field), sizeof(((SessionConfig *)NULL)->field)
+/* No key of profd is a secret. */
+#define OF_D(field) offsetof(Config, field), sizeof(((Config *)NULL)->field), false
+#define OF_S(field) offsetof(SessionConfig, field), sizeof(((SessionConfig *)NULL)->field), false
 /* Two adjacent members that one key sets. */
 #define CALL_GRAPH                                                                                 \
-    offsetof(SessionConfig, call_graph), offsetof(SessionConfig, stack_bytes) + sizeof(uint32_t) - \
-                                             offsetof(SessionConfig, call_graph)
+    offsetof(SessionConfig, call_graph),                                                           \
+        offsetof(SessionConfig, stack_bytes) + sizeof(uint32_t) -                                  \
+            offsetof(SessionConfig, call_graph),                                                   \
+        false
 #define FREQUENCY                                                                                  \
-    offsetof(SessionConfig, frequency_hz), offsetof(SessionConfig, frequency_is_set) +             \
-                                               sizeof(bool) -                                      \
-                                               offsetof(SessionConfig, frequency_hz)
+    offsetof(SessionConfig, frequency_hz),                                                         \
+        offsetof(SessionConfig, frequency_is_set) + sizeof(bool) -                                 \
+            offsetof(SessionConfig, frequency_hz),                                                 \
+        false
 #define EVENTS  CONFIG_TOUCHES_EVENTS
 #define STORE   CONFIG_TOUCHES_STORE
 #define DAEMON  CONFIG_TOUCHES_DAEMON

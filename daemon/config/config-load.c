@@ -102,8 +102,7 @@ static void config_load_set_key(Reader *reader, const ConfigKey *key, const char
     int r = key->parse(key, *whole ? whole : key->fallback, base);
 
     if (r < 0)
-        report(reader, "%s=%s is %s: it takes %s", key->name, value,
-               r == -ERANGE ? "out of range" : "not understood", key->expected);
+        config_table_refuse(reader->place, key, value, r);
     else
         *origin =
             *value ? (ConfigOrigin){reader->place->path, reader->place->line} : (ConfigOrigin){};

@@ -165,8 +165,7 @@ static void gateway_set_key(GatewayReader *reader, const ConfigKey *key, const c
     int r = key->parse(key, *value ? value : key->fallback, reader->base);
 
     if (r < 0) {
-        report(reader, "%s=%s is %s: it takes %s", key->name, value,
-               r == -ERANGE ? "out of range" : "not understood", key->expected);
+        config_table_refuse(reader->place, key, value, r);
         reader->origins->is_bad = true;
     } else {
         *origin =

@@ -2,6 +2,7 @@
 #include "config/config-table.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,12 @@ void config_table_defaults(ConfigTable table, const char *section, void *base) {
         assert(r == 0);
         (void)r;
     }
+}
+
+void config_table_refuse(const ConfigPlace *place, const ConfigKey *key, const char *value,
+                         int error) {
+    config_report_at(place, "%s=%s is %s: it takes %s", key->name, key->is_secret ? "" : value,
+                     error == -ERANGE ? "out of range" : "not understood", key->expected);
 }
 
 void config_table_print(ConfigTable table) {

@@ -6,8 +6,7 @@
  * so the table and the effective value agree.
  */
 
-#include <stddef.h>
-#include <stdint.h>
+#include "config/config-text.h"
 
 typedef struct ConfigKey ConfigKey;
 struct ConfigKey {
@@ -19,6 +18,7 @@ struct ConfigKey {
     int (*parse)(const ConfigKey *key, const char *value, void *base);
     uint64_t min, max; /* bounds of the parsed value, inclusive */
     size_t offset, size;
+    bool is_secret;   /* a mistaken value may be a password, so no problem says it */
     unsigned touches; /* what must be updated when the key changes: bits of the program */
 };
 
@@ -33,6 +33,9 @@ const ConfigKey *config_table_find(ConfigTable table, const char *section, const
 const char *config_table_near(ConfigTable table, const char *section, const char *name);
 /* Sets every key of the section to its default. */
 void config_table_defaults(ConfigTable table, const char *section, void *base);
+/* Reports a value that the key's parser has refused with this error. */
+void config_table_refuse(const ConfigPlace *place, const ConfigKey *key, const char *value,
+                         int error);
 /* Prints the keys for the lint test that compares the default file and the manual with the table.
  */
 void config_table_print(ConfigTable table);

@@ -11,6 +11,7 @@ typedef struct Problems {
     unsigned n;
     unsigned line;
     char last[512];
+    bool has_secret;
 } Problems;
 
 static void note(void *userdata, const char *path _unused_, unsigned line, const char *problem) {
@@ -18,6 +19,7 @@ static void note(void *userdata, const char *path _unused_, unsigned line, const
 
     p->n++;
     p->line = line;
+    p->has_secret |= strstr(problem, "secret") != NULL;
     snprintf(p->last, sizeof(p->last), "%s", problem);
 }
 
@@ -118,6 +120,36 @@ TEST(a_problem_says_what_the_key_takes_or_where_it_belongs) {
     CHECK_EQ(load("[Send]\nURL=x\n", &config, &problems), 1);
     CHECK_EQ(load("[Gateway\nHost=x\n", &config, &problems), 1);
     CHECK_EQ(load("Host=x\n", &config, &problems), 1);
+}
+
+TEST(a_problem_never_holds_what_may_be_a_password) {
+    static const char *const lines[] = {
+        "Proxy=http://user:secret@proxy:3128",
+        "URL=https://user:secret@host",
+        "URL=http://host/?token=secret",
+        "TokenFile=glsa_secret",
+        "PasswordFile=user:secret",
+        "Credential=user/secret",
+        "KeyFile=secret",
+        "[Listen]\nTokenFile=glsa_secret",
+        "[Listen]\nKeyFile=secret",
+        "Authorization=Bearer secret",
+        "http://user:secret@host",
+        "secret",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+        Problems problems;
+        char text[256];
+
+        snprintf(text, sizeof(text), SEND("x") "%s\n", lines[i]);
+        CHECK(load(text, &config, &problems) > 0);
+        CHECK(!problems.has_secret);
+        if (i == 0)
+            CHECK_STREQ(problems.last,
+                        "Proxy= is not understood: it takes http:// or https:// with a host");
+    }
 }
 
 TEST(an_age_that_leaves_no_time_for_another_attempt_is_a_problem) {
