@@ -33,9 +33,12 @@ int gateway_slot_begin(GatewaySlot *slot, const GatewaySlotOptions *options) {
 }
 
 void gateway_slot_end(GatewaySlot *slot) {
+    bool has_ended = s3_destination_end(slot->s3);
+
+    slot->s3 = NULL;
     slot->destination = destination_free(slot->destination);
-    slot->s3 = s3_destination_free(slot->s3);
-    slot->config = gateway_config_free(slot->config);
+    /* What a task that hangs reads from it must stay. */
+    slot->config = has_ended ? gateway_config_free(slot->config) : NULL;
 }
 
 void gateway_slot_offer(GatewaySlot *slot, Interval *interval) {

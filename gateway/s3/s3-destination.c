@@ -36,23 +36,32 @@ int s3_destination_check(const SendConfig *config, const char **ret_problem) {
     return -EINVAL;
 }
 
-S3Destination *s3_destination_free(S3Destination *destination) {
+bool s3_destination_end(S3Destination *destination) {
     S3Run *run = destination ? &destination->run : NULL;
+    bool has_ended;
 
     if (!run)
-        return NULL;
-    run->task = s3_task_cancel(run->task);
-    run->upload = s3_upload_cancel(run->upload);
+        return true;
+    has_ended = s3_task_cancel(run->task);
+    has_ended = s3_upload_cancel(run->upload) && has_ended;
     run->cleanup = s3_cleanup_cancel(run->cleanup);
     loop_source_free(run->timer);
-    if (run->worker)
+    /* A task that hangs may change the state, so leak the destination as it is. */
+    if (has_ended && run->worker)
         s3_run_save(run);
     run->worker = disk_worker_free(run->worker);
+    if (!has_ended)
+        return false;
     s3_item_done(&run->item);
     s3_pending_done(&run->pending);
     s3_pending_done(&run->listed);
     s3_state_done(&run->state);
     free(destination);
+    return true;
+}
+
+S3Destination *s3_destination_free(S3Destination *destination) {
+    (void)s3_destination_end(destination);
     return NULL;
 }
 

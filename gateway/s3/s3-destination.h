@@ -26,6 +26,8 @@ typedef struct S3DestinationOptions {
 /* -EINVAL with a sentence in *ret_problem, which is static: what its keys say together is wrong. */
 int s3_destination_check(const SendConfig *config, const char **ret_problem);
 int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret);
+/* False: a task of it hangs, and everything that its options have must stay allocated. */
+bool s3_destination_end(S3Destination *destination);
 S3Destination *s3_destination_free(S3Destination *destination);
 DEFINE_CLEANUP(S3Destination *, s3_destination_free);
 void s3_destination_status(const S3Destination *destination, DestinationStatus *ret);

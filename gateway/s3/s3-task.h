@@ -19,5 +19,6 @@ typedef struct S3TaskOptions {
 } S3TaskOptions;
 
 int s3_task_start(const S3TaskOptions *options, S3Task **ret);
-/* Waits for the thread; `done` is not called any more. Accepts NULL. */
-S3Task *s3_task_cancel(S3Task *task);
+/* Waits for the thread, for a few seconds; `done` is not called any more. Accepts NULL. False: the
+ * thread hangs, and everything that it uses must stay allocated. */
+bool s3_task_cancel(S3Task *task);

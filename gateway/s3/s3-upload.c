@@ -36,12 +36,16 @@ static S3Upload *s3_upload_free(S3Upload *upload) {
 }
 DEFINE_CLEANUP(S3Upload *, s3_upload_free);
 
-S3Upload *s3_upload_cancel(S3Upload *upload) {
+bool s3_upload_cancel(S3Upload *upload) {
+    bool has_ended;
+
     if (!upload)
-        return NULL;
-    upload->task = s3_task_cancel(upload->task);
+        return true;
     upload->call = s3_call_cancel(upload->call);
-    return s3_upload_free(upload);
+    has_ended = s3_task_cancel(upload->task);
+    if (has_ended)
+        (void)s3_upload_free(upload);
+    return has_ended;
 }
 
 void s3_upload_result_of(const S3Result *result, S3UploadResult *ret) {

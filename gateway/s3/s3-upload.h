@@ -28,7 +28,8 @@ typedef struct S3UploadOptions {
 
 /* `done` is called on the thread of the loop, never from within; the upload is freed before. */
 int s3_upload_start(const S3UploadOptions *options, S3Upload **ret);
-/* Gives it up; `done` is not called any more. Accepts NULL. */
-S3Upload *s3_upload_cancel(S3Upload *upload);
+/* Gives it up; `done` is not called any more. Accepts NULL. False: its task hangs, and the object
+ * must stay allocated. */
+bool s3_upload_cancel(S3Upload *upload);
 
 void s3_upload_result_of(const S3Result *result, S3UploadResult *ret);

@@ -309,9 +309,9 @@ static void delivery_fail(Delivery *delivery, int error) {
     delivery_finish(delivery, SEND_AGAIN);
 }
 
-/* A profile on its way into a folder. */
+/* A profile on its way into a folder. It may be there for longer than its destination. */
 typedef struct DeliveryFile {
-    const SendConfig *config; /* of the destination, which waits for its worker */
+    char folder[GATEWAY_TEXT_MAX], name[GATEWAY_NAME_MAX];
     uint64_t since_ns;
     size_t number;
     Buffer body;
@@ -320,12 +320,12 @@ typedef struct DeliveryFile {
 static int delivery_write_file(void *arg) {
     const DeliveryFile *file = arg;
     FileFolderItem item = {
-        .name = file->config->name,
+        .name = file->name,
         .since_ns = file->since_ns,
         .number = file->number,
     };
 
-    return file_folder_write(file->config->url, &item, buffer_bytes(&file->body));
+    return file_folder_write(file->folder, &item, buffer_bytes(&file->body));
 }
 
 static void delivery_free_file(void *arg) {
@@ -346,6 +346,7 @@ static void delivery_on_file(void *userdata, int error) {
 }
 
 static int delivery_send_file(Delivery *delivery) {
+    const SendConfig *config = delivery->settings->config;
     DeliveryFile *file = calloc(1, sizeof(*file));
     bool is_whole = delivery->first == 0 && delivery->next == delivery->series.n;
     DiskWork work = {
@@ -360,11 +361,14 @@ static int delivery_send_file(Delivery *delivery) {
     if (!file)
         return -ENOMEM;
     *file = (DeliveryFile){
-        .config = delivery->settings->config,
         .since_ns = delivery->interval->since_ns,
         .number = is_whole ? FILE_FOLDER_WHOLE : delivery->first,
         .body = delivery->body,
     };
+    static_assert(sizeof(file->folder) == sizeof(config->url), "one copy holds it");
+    static_assert(sizeof(file->name) == sizeof(config->name), "one copy holds it");
+    memcpy(file->folder, config->url, sizeof(file->folder));
+    memcpy(file->name, config->name, sizeof(file->name));
     delivery->body = (Buffer){};
     r = disk_worker_add(delivery->settings->worker, &work, &delivery->job);
     if (r < 0)

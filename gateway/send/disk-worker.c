@@ -2,16 +2,21 @@
 #include "send/disk-worker.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "loop/worker.h"
 #include "send/state-file.h"
+#include "util/clock.h"
 
 /*
  * Each destination has a worker of its own, so that a folder on a file system that hangs, or a disk
- * that takes a second to sync, holds up this destination and neither another one nor the loop.
+ * that takes a second to sync, holds up this destination and neither another one nor the loop. When
+ * a destination ends, work that hangs is left behind with its thread. So it owns all that it uses.
  */
 
 enum { DISK_STACK_BYTES = 256 * 1024 };
+
+#define DISK_END_NS (3 * NS_PER_SECOND)
 
 struct DiskJob {
     const DiskWorker *worker;
@@ -42,7 +47,7 @@ static void disk_job_done(void *userdata) {
 
 int disk_worker_new(Loop *loop, DiskWorker **ret) {
     static const WorkerOptions options = {
-        .name = "disk", .stack_bytes = DISK_STACK_BYTES, .finishes = true};
+        .name = "disk", .stack_bytes = DISK_STACK_BYTES, .end_ns = DISK_END_NS, .finishes = true};
     _cleanup_(disk_worker_freep) DiskWorker *worker = calloc(1, sizeof(*worker));
     int r = worker ? worker_new(loop, &options, &worker->worker) : -ENOMEM;
 
@@ -52,12 +57,19 @@ int disk_worker_new(Loop *loop, DiskWorker **ret) {
     return 0;
 }
 
-DiskWorker *disk_worker_free(DiskWorker *worker) {
+bool disk_worker_end(DiskWorker *worker) {
+    bool has_ended;
+
     if (!worker)
-        return NULL;
+        return true;
     worker->is_over = true;
-    worker_free(worker->worker);
+    has_ended = worker_end(worker->worker);
     free(worker);
+    return has_ended;
+}
+
+DiskWorker *disk_worker_free(DiskWorker *worker) {
+    (void)disk_worker_end(worker);
     return NULL;
 }
 
@@ -78,22 +90,50 @@ int disk_worker_add(DiskWorker *worker, const DiskWork *work, DiskJob **ret) {
     return r;
 }
 
-static int disk_worker_run_save(void *arg) {
-    const DiskSave *save = arg;
+/* A DiskSave with strings of its own. */
+typedef struct DiskCopy {
+    char *folder, *name;
+    const char *suffix;
+    Buffer text;
+} DiskCopy;
 
-    return state_file_save(save->folder, save->name, save->suffix, &save->text);
+static int disk_worker_run_save(void *arg) {
+    const DiskCopy *copy = arg;
+
+    return state_file_save(copy->folder, copy->name, copy->suffix, &copy->text);
 }
 
 static void disk_worker_free_save(void *arg) {
-    DiskSave *save = arg;
+    DiskCopy *copy = arg;
 
-    buffer_done(&save->text);
-    free(save);
+    buffer_done(&copy->text);
+    free(copy->folder);
+    free(copy->name);
+    free(copy);
+}
+
+/* Takes the text. */
+static DiskCopy *disk_worker_copy(DiskSave *save) {
+    DiskCopy *copy = malloc(sizeof(*copy));
+
+    if (!copy) {
+        buffer_done(&save->text);
+        return NULL;
+    }
+    *copy = (DiskCopy){.folder = strdup(save->folder),
+                       .name = strdup(save->name),
+                       .suffix = save->suffix,
+                       .text = save->text};
+    save->text = (Buffer){};
+    if (copy->folder && copy->name)
+        return copy;
+    disk_worker_free_save(copy);
+    return NULL;
 }
 
 int disk_worker_save(DiskWorker *worker, DiskSave *save, void (*done)(void *userdata, int error),
                      void *userdata, DiskJob **ret) {
-    DiskSave *copy = malloc(sizeof(*copy));
+    DiskCopy *copy = disk_worker_copy(save);
     DiskWork work = {.run = disk_worker_run_save,
                      .done = done,
                      .free_arg = disk_worker_free_save,
@@ -101,12 +141,8 @@ int disk_worker_save(DiskWorker *worker, DiskSave *save, void (*done)(void *user
                      .userdata = userdata};
     int r;
 
-    if (!copy) {
-        buffer_done(&save->text);
+    if (!copy)
         return -ENOMEM;
-    }
-    *copy = *save;
-    save->text = (Buffer){};
     r = disk_worker_add(worker, &work, ret);
     if (r < 0)
         disk_worker_free_save(copy);

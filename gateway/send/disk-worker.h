@@ -10,20 +10,23 @@ typedef struct DiskWorker DiskWorker;
 typedef struct DiskJob DiskJob;
 
 typedef struct DiskWork {
-    int (*run)(void *arg);                   /* on the thread; 0 or a negative errno */
+    int (*run)(void *arg); /* on the thread, with `arg` alone; 0 or a negative errno */
     void (*done)(void *userdata, int error); /* on the loop's thread */
     void (*free_arg)(void *arg);             /* on the loop's thread, after `done` */
     void *arg, *userdata;
 } DiskWork;
 
-/* A state for state_file_save(); the strings stay valid until it is written. */
+/* A state for state_file_save(). */
 typedef struct DiskSave {
-    const char *folder, *name, *suffix;
+    const char *folder, *name;
+    const char *suffix; /* static */
     Buffer text;
 } DiskSave;
 
 int disk_worker_new(Loop *loop, DiskWorker **ret);
-/* Waits until all work is done; `done` is not called any more. */
+/* Waits until all work is done, for a few seconds; `done` is not called any more. False: the disk
+ * hangs. The work under way may still be done, and what waited behind it is not. */
+bool disk_worker_end(DiskWorker *worker);
 DiskWorker *disk_worker_free(DiskWorker *worker);
 DEFINE_CLEANUP(DiskWorker *, disk_worker_free);
 

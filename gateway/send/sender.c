@@ -496,6 +496,8 @@ int sender_start(Sender *sender) {
 }
 
 void sender_stop(Sender *sender) {
+    bool is_handed_over;
+
     sender->job = source_job_cancel(sender->job);
     for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
         sender->live[i] = delivery_free(sender->live[i]);
@@ -503,9 +505,18 @@ void sender_stop(Sender *sender) {
     sender->timer = loop_source_free(sender->timer);
     /* After the state that is being written, so it is the last one. */
     sender->save = disk_job_forget(sender->save);
-    if (sender->settings.worker && sender->state.live_ns > 0 && sender_hand_over(sender) == 0)
+    is_handed_over =
+        sender->settings.worker && sender->state.live_ns > 0 && sender_hand_over(sender) == 0;
+    if (!disk_worker_end(sender->settings.worker)) {
+        /* The note stays as it is, and open, because closing it may wait too. */
+        log_struct(LOG_LEVEL_WARNING, 0, LOG_FIELDS(sender_field(sender)),
+                   "A disk of destination '%s' hangs, so its state was not written; it will send "
+                   "intervals again",
+                   sender->config->name);
+        return;
+    }
+    if (is_handed_over)
         sender->unsaved = 0;
-    sender->settings.worker = disk_worker_free(sender->settings.worker);
     sender_note(sender);
     if (sender->flights_fd >= 0)
         (void)close(sender->flights_fd);

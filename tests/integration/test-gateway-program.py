@@ -18,6 +18,7 @@ import time
 
 from daemon import Daemon, session
 from gateway import GATEWAY, Gateway
+from hostile import HungMount
 from profctl import as_json, ended, environment, profctl, safe
 from tap import check, equal, main, test
 from workload import free_port, need_root, scratch, spinning
@@ -200,6 +201,25 @@ def a_new_destination_gets_intervals_and_an_unchanged_one_goes_on():
             # Intervals of one second, each once and none left out, over the reload; one that was late comes behind newer ones.
             gateway.wait_until(lambda: is_consecutive(os.listdir(f"{folder}/one")), "a file for each second")
             ended(profctl("gateway", "status", "--check", "-q", f"--runtime={gateway.runtime}"), 0)
+            equal(gateway.stop(), 0, "status at the end")
+
+
+@test
+def a_reload_leaves_a_destination_behind_whose_folder_hangs():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")), spinning(0):
+        mount = f"{folder}/mount"
+        os.mkdir(mount)
+        first = gateway_section(folder) + folder_send(folder, "one")
+        with Gateway(folder, first) as gateway:
+            with HungMount(mount, 1) as fuse:
+                fuse.hang()
+                gateway.reload(first + send("hung", Type="file", URL=mount), "Reloaded the configuration")
+                gateway.wait_until(lambda: gateway.destination("hung").get("backlogUsec", 0) >= 2 * 10**6, "what hangs")
+                gateway.reload(first, "Reloaded the configuration")
+                sent = gateway.destination("one")["sentIntervals"]
+                gateway.wait_until(lambda: gateway.destination("one")["sentIntervals"] > sent + 1, "the other destination to go on")
+                check("A disk of destination 'hung' hangs" in gateway.log(), gateway.log())
             equal(gateway.stop(), 0, "status at the end")
 
 

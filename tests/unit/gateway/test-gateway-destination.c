@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A destination sends live intervals, and continues after a restart where its state ends. */
+#include <fcntl.h>
+#include <sys/wait.h>
+
 #include "make-destination.h"
 #include "test.h"
 
@@ -39,6 +42,97 @@ TEST(restart_goes_on_at_the_position) {
     CHECK_EQ(status.sent_intervals, 4);
     CHECK_EQ(status.repeated_requests, 0);
     scene_end(&scene);
+}
+
+/* Opening a FIFO for writing waits for a reader, as a disk or a file server that hangs. */
+static void hang(const Scene *scene, const char *name, char *ret_path, size_t size) {
+    snprintf(ret_path, size, "%s/%s", scene->folder, name);
+    if (mkfifo(ret_path, 0600) < 0)
+        abort();
+}
+
+/* What was written to it, as soon as the thread goes on and has closed it. */
+static ssize_t wake(const char *path, char *to, size_t size) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n, total = 0;
+
+    while ((n = read(fd, to + total, size - (size_t)total)) > 0)
+        total += n;
+    return total;
+}
+
+static uint64_t seconds_to_end(Scene *scene) {
+    uint64_t begun_ns = clock_monotonic_ns();
+
+    scene->destination = destination_free(scene->destination);
+    return (clock_monotonic_ns() - begun_ns) / NS_PER_SECOND;
+}
+
+/* In a process of its own, which ends at once and with what hangs in it. */
+static bool succeeds_in_a_child(bool (*does)(void)) {
+    pid_t pid = fork();
+    int status = 1;
+
+    if (pid == 0) {
+        (void)alarm(60);
+        _exit(does() ? 0 : 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* The thread uses nothing of the destination any more when it goes on. */
+static bool leaves_a_state(void) {
+    char path[128], text[4096] = "";
+    bool is_left;
+    Scene scene;
+
+    scene_begin(&scene);
+    hang(&scene, "there.json.new", path, sizeof(path));
+    offer(&scene, 0);
+    run_until(1);
+    is_left = seconds_to_end(&scene) < 20;
+    memset(&scene.config, 'x', sizeof(scene.config));
+    is_left = is_left && wake(path, text, sizeof(text) - 1) > 0;
+    scene_end(&scene);
+    return is_left && strstr(text, "liveNs") && strstr(text, "}}");
+}
+
+static bool leaves_a_folder(void) {
+    char path[128], name[64], text[4096];
+    DestinationStatus status;
+    time_t begin_s;
+    struct tm parts;
+    bool is_left;
+    Scene scene;
+
+    scene_begin(&scene);
+    strcpy(scene.config.type, "file");
+    strcpy(scene.config.url, scene.folder);
+    scene_restart(&scene);
+    begin_s = (time_t)(scene.begin_ns / NS_PER_SECOND);
+    (void)strftime(name, sizeof(name), ".there-%Y%m%dT%H%M%SZ.pb.gz", gmtime_r(&begin_s, &parts));
+    hang(&scene, name, path, sizeof(path));
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND / 2);
+    is_left = seconds_to_end(&scene) < 20;
+    strcpy(scene.config.url, "/nowhere");
+    strcpy(scene.config.name, "nobody");
+    is_left = is_left && wake(path, text, sizeof(text)) > 0;
+    strcpy(scene.config.url, scene.folder);
+    strcpy(scene.config.name, "there");
+    scene.destination = started(&scene);
+    status = status_of(&scene);
+    scene_end(&scene);
+    /* The interval comes again. */
+    return is_left && status.sent_intervals == 0 && status.backlog_ns == INTERVAL;
+}
+
+TEST(end_waits_a_few_seconds_for_a_state_that_cannot_be_written) {
+    CHECK(succeeds_in_a_child(leaves_a_state));
+}
+
+TEST(end_waits_a_few_seconds_for_a_folder_that_hangs_and_its_interval_comes_again) {
+    CHECK(succeeds_in_a_child(leaves_a_folder));
 }
 
 TEST(request_in_flight_at_the_end_is_sent_again_and_counted) {
