@@ -18,7 +18,7 @@ static int listen_secret_load_token(const GatewayConfig *config, ListenSecret *s
     if (!*config->listen_token_file)
         return 0;
     *ret_problem = "The file of TokenFile= in [Listen] cannot be read.";
-    r = file_read_text(config->listen_token_file, secret->token, sizeof(secret->token));
+    r = file_read_regular(config->listen_token_file, secret->token, sizeof(secret->token));
     if (r >= 0 && !listen_token_is_valid(secret->token)) {
         *ret_problem = "The token of TokenFile= in [Listen] has less than 16 characters, more than "
                        "1024, or a space.";

@@ -46,7 +46,7 @@ int secret_read(const SendConfig *config, Secret *ret) {
         return 0;
     n = secret_path(config, path, sizeof(path));
     if (n == 0)
-        n = file_read_text(path, ret->text, sizeof(ret->text));
+        n = file_read_regular(path, ret->text, sizeof(ret->text));
     if (n > 0 && ret->text[n - 1] == '\r')
         ret->text[--n] = '\0';
     if (n == 0 || (n > 0 && (strlen(ret->text) != (size_t)n || !secret_is_clean(ret->text))))

@@ -13,8 +13,8 @@ typedef struct Secret {
     bool is_basic;
 } Secret;
 
-/* Without credentials in the configuration: none. -EINVAL: the file holds a control character, or
- * is empty; -ENOENT also where systemd passed no credentials. */
+/* Without credentials in the configuration: none. -EINVAL: the file holds a control character, is
+ * empty, or is no file; -ENOENT also where systemd passed no credentials. */
 int secret_read(const SendConfig *config, Secret *ret);
 /* Overwrites it. */
 void secret_done(Secret *secret);

@@ -12,13 +12,10 @@
 
 /* Loops around read, write and mkdir, which may do only a part of a request. */
 
-int file_read_text(const char *path, char *ret, size_t size) {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+static int file_read_whole(int fd, char *ret, size_t size) {
     size_t n = 0;
 
     assert(size > 0 && size <= INT_MAX);
-    if (fd < 0)
-        return -errno;
     for (;;) {
         ssize_t k = read(fd, ret + n, size - n);
 
@@ -36,6 +33,23 @@ int file_read_text(const char *path, char *ret, size_t size) {
         n--;
     ret[n] = '\0';
     return (int)n;
+}
+
+int file_read_text(const char *path, char *ret, size_t size) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : file_read_whole(fd, ret, size);
+}
+
+int file_read_regular(const char *path, char *ret, size_t size) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    return file_read_whole(fd, ret, size);
 }
 
 /* After a failed write: 0 if it is worth another try, or the negative errno. */

@@ -10,6 +10,9 @@
 /* Reads up to size - 1 bytes, terminates them with NUL and drops a final newline; returns the
  * length. -EFBIG if there is more. */
 int file_read_text(const char *path, char *ret, size_t size);
+/* The same, and does not wait for the other end of a FIFO: what is no regular file is -EISDIR or
+ * -EINVAL. */
+int file_read_regular(const char *path, char *ret, size_t size);
 /* Writes all n bytes, or returns a negative errno; waits for a descriptor that would block. */
 int file_write_all(int fd, const void *data, size_t n);
 /* The same by pwrite(). */

@@ -159,6 +159,10 @@ def reload_takes_a_new_token():
             for refused in (config, config.replace("/none", "/other"), listen_section(folder, other_port, TokenFile=path)):
                 gateway.reload(refused, "The token of TokenFile= in .Listen. has less than 16 characters(.|\n)*keeping the old one")
                 equal([status_with(port, token) for token in TOKENS], [401, 200], "the statuses after a refusal")
+            os.unlink(path)
+            os.mkfifo(path)
+            gateway.reload(config, "The file of TokenFile= in .Listen. cannot be read(.|\n)*keeping the old one")
+            os.unlink(path)
             # The new listener fails while the token cannot be read: what was in memory is used again.
             write(path, TOKENS[0])
             with socket.socket() as taken:

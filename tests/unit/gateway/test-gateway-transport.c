@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "encode/gunzip.h"
 #include "test.h"
@@ -303,6 +304,25 @@ TEST(token_is_read_at_each_request) {
     CHECK_OK(unlink(path));
     CHECK_EQ(ask(&scene), -ENOENT);
     CHECK_EQ(scene.done, 2);
+    scene_end(&scene);
+}
+
+TEST(token_that_is_no_file_holds_up_nobody) {
+    char folder[] = "/tmp/profd-token-XXXXXX", path[64];
+    Scene scene;
+
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/fifo", folder);
+    CHECK_OK(mkfifo(path, 0600));
+    scene_begin(&scene, "/ok");
+    strcpy(scene.config.token_file, path);
+    (void)alarm(20);
+    CHECK_EQ(ask(&scene), -EINVAL);
+    strcpy(scene.config.token_file, folder);
+    CHECK_EQ(ask(&scene), -EISDIR);
+    (void)alarm(0);
+    CHECK_OK(unlink(path));
+    CHECK_OK(rmdir(folder));
     scene_end(&scene);
 }
 
