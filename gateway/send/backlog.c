@@ -38,14 +38,36 @@ void backlog_add(SendState *state, Range range, uint64_t now_ns) {
     state->counters.expired_ns += range_list_add(&state->unsent, range);
 }
 
+/* Counts the intervals before `until_ns` that are beyond the share, and returns their length: these
+ * never were to be sent, so they are not too old. */
+static uint64_t backlog_thin(SendState *state, const BacklogRules *rules, uint64_t until_ns) {
+    uint64_t thinned_ns = 0;
+
+    for (size_t i = 0; rules->share_percent < 100 && i < state->unsent.n; i++) {
+        uint64_t since = state->unsent.items[i].since_ns, next;
+        uint64_t until = MIN(state->unsent.items[i].until_ns, until_ns);
+
+        for (; since < until; since = next) {
+            next = MIN(backlog_floor(rules, since) + rules->interval_ns, until);
+            if (backlog_has_share(rules, since))
+                continue;
+            state->counters.thinned_intervals++;
+            thinned_ns += next - since;
+        }
+    }
+    return thinned_ns;
+}
+
 /* An interval that begins shortly after the limit would be too old when it arrives. */
 static void backlog_expire(SendState *state, const BacklogRules *rules, const BacklogTime *time) {
-    uint64_t limit;
+    uint64_t limit, thinned_ns;
 
     if (rules->max_age_ns == 0 || time->now_ns < rules->max_age_ns)
         return;
     limit = backlog_floor(rules, time->now_ns - rules->max_age_ns) + 2 * rules->interval_ns;
-    state->counters.expired_ns += range_list_expire(&state->unsent, MIN(limit, time->live_ns));
+    limit = MIN(limit, time->live_ns);
+    thinned_ns = backlog_thin(state, rules, limit);
+    state->counters.expired_ns += range_list_expire(&state->unsent, limit) - thinned_ns;
 }
 
 /* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten.

@@ -431,11 +431,20 @@ static void sender_move(Sender *sender, uint64_t since_ns, uint64_t until_ns) {
         sender->newest_ns = since_ns;
 }
 
+/* An interval beyond the share joins what waits before it, so that an absence stays one range; the
+ * backlog leaves it out and counts it then. */
+static bool sender_continues_backlog(const Sender *sender, Range range) {
+    const RangeList *unsent = &sender->state.unsent;
+
+    return unsent->n > 0 && unsent->items[unsent->n - 1].until_ns == range.since_ns;
+}
+
 void sender_offer(Sender *sender, Interval *interval) {
     SendState *state = &sender->state;
     Range range = {interval->since_ns, interval->until_ns};
     uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     bool is_first = state->live_ns == 0, has_gap = !is_first && range.since_ns > state->live_ns;
+    bool has_share;
     uint64_t gap_ns;
     Delivery **slot = sender_free_live(sender);
 
@@ -450,12 +459,15 @@ void sender_offer(Sender *sender, Interval *interval) {
     if (has_gap)
         backlog_add(state, (Range){gap_ns, range.since_ns}, now_ns);
     sender_move(sender, range.since_ns, range.until_ns);
-    if (!backlog_has_share(&sender->rules, range.since_ns)) {
-        state->counters.thinned_intervals++;
+    has_share = backlog_has_share(&sender->rules, range.since_ns);
+    if (!has_share) {
         sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         slot = NULL;
-    } else
+    }
+    if (has_share || sender_continues_backlog(sender, range))
         backlog_add(state, range, MIN(now_ns, range.until_ns));
+    else
+        state->counters.thinned_intervals++;
     if (slot && sender_may_send_live(sender))
         sender_deliver(sender, interval, sender->spread_ns, slot);
     else

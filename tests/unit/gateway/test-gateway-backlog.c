@@ -149,6 +149,24 @@ TEST(intervals_beyond_the_share_leave_the_backlog_and_are_counted) {
     CHECK(n > 50 && n < 160);
 }
 
+TEST(intervals_beyond_the_share_are_thinned_and_not_too_old) {
+    _cleanup_free_ SendState *state = state_with((Range){NOW - 10005 * SECOND, NOW});
+    BacklogRules r = rules();
+    unsigned n = 0;
+    Range range;
+
+    r.share_percent = 10;
+    r.max_age_ns = 5000 * SECOND;
+    while (backlog_next(state, &r, 1, &now, &range)) {
+        send_state_settle(state, range);
+        n++;
+    }
+    CHECK_EQ(n + state->counters.thinned_intervals +
+                 (state->counters.expired_ns + 9 * SECOND) / (10 * SECOND),
+             1001);
+    CHECK(state->counters.expired_ns > 250 * SECOND && state->counters.expired_ns < 800 * SECOND);
+}
+
 TEST(clock_that_jumped_by_years_leaves_no_endless_backlog) {
     _cleanup_free_ SendState *state = calloc(1, sizeof(*state));
 

@@ -204,4 +204,40 @@ TEST(merged_window_that_is_refused_is_read_again_by_intervals) {
     scene_end(&scene);
 }
 
+/* An engine is away for longer than there are ranges, by each of which half would be one of its
+ * own. */
+TEST(share_leaves_an_absence_whole) {
+    static const TransportAnswer away[] = {{.status = 503}};
+    enum { OFFERS = 5000 };
+    DestinationStatus status;
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.begin_ns -= OFFERS * INTERVAL;
+    scene.config.share_percent = 50;
+    scene_restart(&scene);
+    world.answers = away;
+    world.n_answers = 1;
+    for (unsigned i = 0; i < OFFERS; i++)
+        offer(&scene, i);
+    run_for(NS_PER_SECOND / 10);
+    status = status_of(&scene);
+    CHECK_EQ(status.ranges, 1);
+    CHECK_EQ(status.expired_ns, 0);
+    CHECK_EQ(status.backlog_ns / INTERVAL + status.thinned_intervals, OFFERS);
+    /* The engine is back: what is chosen arrives, and each of the others counts once. */
+    world.n_answers = 0;
+    scene_restart(&scene);
+    offer(&scene, OFFERS);
+    for (unsigned i = 0; i < 300 && status_of(&scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+    status = status_of(&scene);
+    CHECK_EQ(status.backlog_ns, 0);
+    CHECK_EQ(status.sent_intervals, world.n_arrived);
+    CHECK_EQ(status.sent_intervals + status.thinned_intervals, OFFERS + 1);
+    CHECK(status.sent_intervals > 2300 && status.sent_intervals < 2700);
+    CHECK_EQ(status.expired_ns, 0);
+    scene_end(&scene);
+}
+
 TEST_MAIN()
