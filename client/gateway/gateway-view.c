@@ -118,7 +118,8 @@ static void gateway_view_title(const Screen *s, const json_t *status, GatewayLif
 static void gateway_view_source(const Screen *s, const json_t *source, Buffer *text,
                                 uint64_t now_us) {
     if (!reply_bool(source, "connected")) {
-        text_printf(text, "profd is away: %s", reply_string(source, "problem"));
+        text_printf(text, "%s%s", reply_bool(source, "hangs") ? "" : "profd is away: ",
+                    reply_string(source, "problem"));
     } else {
         text_printf(text, "follows profd, %" PRIu64 " samples in %" PRIu64 " intervals, ",
                     reply_count(source, "samples"), reply_count(source, "intervals"));

@@ -72,7 +72,9 @@ static void listen_serve_readiness(Listen *listen, ListenPeer *peer) {
     if (status.source.connected)
         listen_reply_sentence(listen, peer, HTTP_OK, "ok");
     else
-        listen_reply_sentence(listen, peer, HTTP_SERVUNAVAIL, "The gateway does not reach profd.");
+        listen_reply_sentence(listen, peer, HTTP_SERVUNAVAIL,
+                              status.source.hangs ? "Reading from profd hangs."
+                                                  : "The gateway does not reach profd.");
 }
 
 typedef struct ListenRoute {

@@ -41,8 +41,10 @@ static void gateway_report_line(const GatewayStatus *status, Buffer *line) {
     for (size_t i = 0; i < status->n_sends; i++)
         up += status_send_is_up(&status->sends[i]);
     text_printf(line, "STATUS=%s; %zu of %zu destination%s up",
-                status->source.connected ? "Follows profd" : "profd is away", up, status->n_sends,
-                status->n_sends == 1 ? "" : "s");
+                status->source.connected ? "Follows profd"
+                : status->source.hangs   ? "Reading from profd hangs"
+                                         : "profd is away",
+                up, status->n_sends, status->n_sends == 1 ? "" : "s");
     for (size_t i = 0; i < status->n_sends; i++)
         if (status->sends[i].backlog_ns > 0)
             text_printf(line, "; %s is %" PRIu64 " s behind", status->sends[i].name,

@@ -30,6 +30,10 @@ enum { LOOKS = 4 };
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
 /* How long a complete interval waits for the main thread to take those before it. */
 #define ROOM_NS (2 * NS_PER_SECOND)
+/* Without a new interval for HANG_INTERVALS of them and this time, it hangs: files of sampled
+ * programs are opened here, and a file server may not answer. */
+#define HANG_NS        (30 * NS_PER_SECOND)
+#define HANG_INTERVALS 3
 
 struct Live {
     LiveOptions options;
@@ -92,6 +96,7 @@ static void live_set_problem(Live *live, const char *problem) {
     (void)pthread_mutex_lock(&live->lock);
     live->status.connected = !*problem;
     live->status.connections += !*problem;
+    live->status.active_ns = clock_monotonic_ns();
     snprintf(live->status.problem, sizeof(live->status.problem), "%s", problem);
     (void)pthread_mutex_unlock(&live->lock);
 }
@@ -114,6 +119,7 @@ static void live_hand_over(Live *live, Interval *interval) {
     (void)pthread_mutex_lock(&live->lock);
     live_wait_for_room(live);
     live->status.until_ns = interval->until_ns;
+    live->status.active_ns = clock_monotonic_ns();
     live->status.intervals++;
     live->status.samples += interval->profile->samples;
     live->status.lost += interval->profile->lost;
@@ -313,6 +319,11 @@ void live_status(Live *live, LiveStatus *ret) {
     (void)pthread_mutex_lock(&live->lock);
     *ret = live->status;
     (void)pthread_mutex_unlock(&live->lock);
+}
+
+bool live_hangs(const LiveStatus *status, uint64_t interval_ns, uint64_t monotonic_ns) {
+    return status->connected &&
+           monotonic_ns > status->active_ns + HANG_INTERVALS * interval_ns + HANG_NS;
 }
 
 Live *live_free(Live *live) {

@@ -25,6 +25,7 @@ typedef struct LiveStatus {
     bool connected;
     char problem[SOURCE_PROBLEM_MAX];
     uint64_t until_ns, intervals, samples, lost, gaps, missing_ns, connections, skipped;
+    uint64_t active_ns; /* when it connected or handed an interval over; CLOCK_MONOTONIC */
 } LiveStatus;
 
 int live_new(const LiveOptions *options, Live **ret);
@@ -35,3 +36,5 @@ int live_start(Live *live);
 /* The next complete interval, whose reference is the caller's; NULL: there is none. */
 Interval *live_take(Live *live);
 void live_status(Live *live, LiveStatus *ret);
+/* Whether intervals should have been complete long ago. */
+bool live_hangs(const LiveStatus *status, uint64_t interval_ns, uint64_t monotonic_ns);

@@ -2,6 +2,8 @@
 #include "source/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
@@ -143,6 +145,16 @@ int source_start(Source *source) {
     return live_start(source->live);
 }
 
+static void source_note_hang(SourceStatus *status, uint64_t since_ns) {
+    status->connected = false;
+    status->hangs = true;
+    (void)snprintf(status->problem, sizeof(status->problem),
+                   "Reading from profd hangs for %" PRIu64
+                   " s: perhaps a file of a sampled program "
+                   "is on a file system that does not answer.",
+                   (uint64_t)((clock_monotonic_ns() - since_ns) / NS_PER_SECOND));
+}
+
 void source_status(Source *source, SourceStatus *ret) {
     LiveStatus live;
 
@@ -159,6 +171,8 @@ void source_status(Source *source, SourceStatus *ret) {
                           .queued_windows = past_count(source->past)};
     static_assert(sizeof(ret->problem) == sizeof(live.problem), "one copy holds it");
     memcpy(ret->problem, live.problem, sizeof(ret->problem));
+    if (live_hangs(&live, source->options.interval_ns, clock_monotonic_ns()))
+        source_note_hang(ret, live.active_ns);
 }
 
 int source_window(Source *source, const SourceWindow *window, SourceDone done, void *userdata,

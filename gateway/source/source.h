@@ -30,6 +30,7 @@ typedef struct SourceOptions {
 
 typedef struct SourceStatus {
     bool connected;
+    bool hangs;        /* not connected, because no interval was completed for long */
     char problem[256]; /* why not, a sentence; "": none */
     uint64_t until_ns; /* everything before it was handed over; 0: nothing yet */
     uint64_t intervals, samples, lost, gaps, missing_ns; /* of what was followed */

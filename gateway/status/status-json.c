@@ -30,6 +30,7 @@ static void status_json_moment(Fields *f, const char *name, uint64_t ns) {
 static void status_json_source(Fields *f, const SourceStatus *source) {
     fields_begin_object(f, "source");
     fields_bool(f, "connected", source->connected);
+    fields_bool(f, "hangs", source->hangs);
     fields_str(f, "problem", source->problem);
     status_json_moment(f, "untilUsec", source->until_ns);
     fields_u64(f, "intervals", source->intervals);

@@ -32,9 +32,7 @@ ROW(anonymous, s->anonymous_bytes)
 ROW(problems, s->config_problems)
 ROW(outdated, s->is_outdated)
 ROW(connected, s->source.connected)
-ROW(read_lag, SECONDS(s->source.until_ns > 0 && s->now_ns > s->source.until_ns
-                          ? s->now_ns - s->source.until_ns
-                          : 0))
+ROW(read_lag, SECONDS(status_source_lag_ns(s)))
 ROW(intervals, s->source.intervals)
 ROW(samples, s->source.samples)
 ROW(lost, s->source.lost)

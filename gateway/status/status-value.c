@@ -16,6 +16,12 @@ bool status_send_is_up(const DestinationStatus *send) {
     return send->last_success_ns > 0 && send->last_success_ns >= send->last_error_ns;
 }
 
+uint64_t status_source_lag_ns(const GatewayStatus *status) {
+    uint64_t until_ns = status->source.until_ns > 0 ? status->source.until_ns : status->start_ns;
+
+    return status->now_ns > until_ns ? status->now_ns - until_ns : 0;
+}
+
 uint64_t status_send_lag_ns(const GatewayStatus *status, const DestinationStatus *send) {
     uint64_t done_ns = send->live_until_ns > 0 ? send->live_until_ns : status->start_ns;
 

@@ -92,6 +92,10 @@ class Gateway:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
 
+    def source(self):
+        """What it says of profd, or nothing."""
+        return (self.status() or {}).get("source", {})
+
     def destination(self, name):
         """What it says of a destination, or nothing."""
         return next((each for each in (self.status() or {}).get("destinations", []) if each["name"] == name), {})

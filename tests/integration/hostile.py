@@ -22,6 +22,8 @@ PT_NOTE = 4
 MS_PRIVATE_REC, CLONE_NEWNS, CLONE_NEWUSER, MNT_DETACH = 1 << 18 | 1 << 14, 0x20000, 0x10000000, 2
 PR_SET_DUMPABLE, FUSE_DEVICE = 4, (10, 229)
 MAP_FIXED = 0x10
+# A loop without an end, which our ELF files hold there.
+SPIN_AT, SPIN = 0x100, {"x86_64": b"\xeb\xfe", "aarch64": b"\x00\x00\x00\x14"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -83,7 +85,7 @@ class FuseServer:
 
     def __init__(self, device, count):
         self.device, self.count, self.answers = device, count, True
-        self.content = elf_header([(PAGE, 64)]).ljust(2 * PAGE, b"\0")
+        self.content = (elf_header([(PAGE, 64)]).ljust(SPIN_AT, b"\0") + SPIN.get(os.uname().machine, b"")).ljust(2 * PAGE, b"\0")
 
     def attributes(self, node):
         is_root = node == 1
@@ -136,14 +138,28 @@ def be_sampled():
         time.sleep(0.08)
 
 
+def run_code(path):
+    """Spins in the code of one of our files for ever."""
+    if os.uname().machine not in SPIN:
+        skip("no code for this machine")
+    LIBC.mmap.restype = ctypes.c_void_p
+    LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    fd = os.open(path, os.O_RDONLY)
+    begin = LIBC.mmap(None, PAGE, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, fd, 0)
+    os.close(fd)
+    os.nice(10)
+    ctypes.CFUNCTYPE(None)(begin + SPIN_AT)()
+
+
 class HungMount:
     """`count` files on FUSE that a process has mapped, which is on a CPU now and then; hang() lets their server answer no more. With
     `detached` the mount is in no table of mounts any more. With `overlays_of`, a uid, that user makes the mount in a
-    user namespace, and each file is mapped through an overlay of its own, which is a device of its own."""
+    user namespace, and each file is mapped through an overlay of its own, which is a device of its own. With `runs` it
+    is the code of the first file that is on a CPU, without a pause."""
 
-    def __init__(self, folder, count, detached=False, private=False, overlays_of=None):
+    def __init__(self, folder, count, detached=False, private=False, overlays_of=None, runs=False):
         self.folder, self.count, self.is_detached, self.is_private = folder, count, detached, private
-        self.user = overlays_of
+        self.user, self.runs = overlays_of, runs
         self.server = self.mapper = 0
 
     def path_of(self, i):
@@ -209,6 +225,8 @@ class HungMount:
             if self.is_detached:
                 LIBC.umount2(self.folder.encode(), MNT_DETACH)
             os.write(ready, struct.pack("=i", os.getpid() if kept else 0))
+            if self.runs:
+                run_code(self.path_of(0))
             be_sampled()
         server.run()
         os._exit(0)
@@ -241,12 +259,19 @@ class HungMount:
         check(os.read(self.hanging, 1) == b"h", "the server goes on")
 
     def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        """Once is enough."""
+        if self.server == 0:
+            return
         os.close(self.hanging)
         if self.mapper:
             os.kill(self.mapper, signal.SIGKILL)
         # A process that waits for an answer gets an error when nobody can give one any more.
         os.kill(self.server, signal.SIGKILL)
         os.waitpid(self.server, 0)
+        self.server = 0
         LIBC.umount2(self.folder.encode(), MNT_DETACH)
 
 

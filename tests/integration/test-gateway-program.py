@@ -171,7 +171,7 @@ def a_reload_of_the_listener_alone_leaves_what_reads_from_profd():
     need_root()
     with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")), spinning(0):
         with Gateway(folder, gateway_section(folder)) as gateway:
-            gateway.wait_until(lambda: gateway.status()["source"]["connected"], "profd")
+            gateway.wait_until(lambda: gateway.source().get("connected"), "profd")
             # The first reload leaves nothing that uses the first configuration, and the second one reuses its memory.
             for _ in range(2):
                 port = free_port()
@@ -221,6 +221,35 @@ def a_reload_leaves_a_destination_behind_whose_folder_hangs():
                 gateway.wait_until(lambda: gateway.destination("one")["sentIntervals"] > sent + 1, "the other destination to go on")
                 check("A disk of destination 'hung' hangs" in gateway.log(), gateway.log())
             equal(gateway.stop(), 0, "status at the end")
+
+
+@test
+def a_file_of_a_sampled_program_that_hangs_is_reported():
+    need_root()
+    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")):
+        mount, port = f"{folder}/mount", free_port()
+        os.mkdir(mount)
+        config = gateway_section(folder) + f"[Listen]\nAddress=127.0.0.1:{port}\n"
+        with HungMount(mount, 1, runs=True) as fuse:
+            # profd has a sample of it when the gateway begins.
+            time.sleep(2)
+            fuse.hang()
+            with Gateway(folder, config) as gateway:
+                gateway.patience_s = 60
+                gateway.wait_until(lambda: gateway.source().get("connected"), "profd")
+                equal(asked(port, "/readyz")[0], 200, "readiness at first")
+                gateway.wait_until(lambda: gateway.source().get("hangs"), "what hangs")
+                source = gateway.source()
+                equal((source["connected"], "a sampled program" in source["problem"]), (False, True), source["problem"])
+                status, said = asked(port, "/readyz")
+                equal((status, b"hangs" in said), (503, True), said)
+                said = ended(profctl("gateway", "status", "--check", f"--runtime={gateway.runtime}"), 7).stdout
+                check("hangs" in said and "is away" not in said, said)
+                fuse.end()
+                gateway.wait_until(lambda: gateway.source().get("connected"), "the file server to end")
+                gateway.wait_until(lambda: gateway.source().get("samples", 0) > 0, "samples")
+                equal(asked(port, "/readyz")[0], 200, "readiness at the end")
+                equal(gateway.stop(), 0, "status at the end")
 
 
 @test

@@ -8,6 +8,7 @@
 
 #include "make-root.h"
 #include "source/interval-gap.h"
+#include "source/live.h"
 #include "source/selection-copy.h"
 #include "test.h"
 #include "util/clock.h"
@@ -160,6 +161,20 @@ TEST(source_ends_while_profd_does_not_answer) {
     end();
     close(client);
     close(fd);
+}
+
+/* It may be given an interval late, and all of them at a time after a pause of profd. */
+TEST(reading_hangs_if_nothing_is_handed_over_for_long) {
+    const uint64_t s = NS_PER_SECOND;
+    LiveStatus status = {.connected = true, .active_ns = 1000 * s};
+
+    CHECK(!live_hangs(&status, 10 * s, 1000 * s));
+    CHECK(!live_hangs(&status, 10 * s, 1060 * s));
+    CHECK(live_hangs(&status, 10 * s, 1061 * s));
+    CHECK(!live_hangs(&status, 600 * s, 2830 * s));
+    CHECK(live_hangs(&status, 600 * s, 2831 * s));
+    status.connected = false;
+    CHECK(!live_hangs(&status, 10 * s, 5000 * s));
 }
 
 TEST(selection_of_a_window_is_its_own) {

@@ -227,6 +227,16 @@ TEST(metrics_have_help_type_and_a_value_for_each_destination) {
     CHECK(strstr(text, "profd_gateway_scrapes_total 7\n"));
 }
 
+TEST(lag_of_reading_counts_from_the_start_until_something_was_read) {
+    _cleanup_(buffer_done) Buffer out = {};
+    GatewayStatus status;
+
+    fill(&status);
+    status.source.until_ns = 0;
+    status_metrics(&status, &out);
+    CHECK(strstr(text_of(&out), "profd_gateway_source_lag_seconds 4000\n"));
+}
+
 TEST(without_destinations_no_metric_of_them_is_printed) {
     _cleanup_(buffer_done) Buffer out = {};
     GatewayStatus status;
