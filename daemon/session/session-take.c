@@ -210,7 +210,8 @@ static Bytes session_take_unwind(Session *session, unsigned cpu, Bytes records) 
     buffer_clear(&session->unwound);
     dropped_add(&session->broken, cpu,
                 unwinder_take(session->host.unwinder, sampler_taken_events(session->sampler),
-                              records, &session->unwound, &session->stacks));
+                              sampler_events(session->sampler), records, &session->unwound,
+                              &session->stacks));
     return session_take_result(session, cpu, records, &session->unwound);
 }
 

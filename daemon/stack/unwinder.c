@@ -151,24 +151,27 @@ static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, U
                               : verdict;
 }
 
-static bool unwinder_has_stack(const PdEvent *event) {
+/* An event with stacks of its own keeps them in its samples: the recording announces them. */
+static bool unwinder_has_stack(const PdEvent *taken, const PdEvents *stored) {
     const uint64_t needed = PD_SAMPLE_CALLCHAIN | PD_SAMPLE_REGS_USER | PD_SAMPLE_STACK_USER;
+    const PdEvent *event = pd_events_at(stored, taken->index);
 
-    return event && (event->attr.sample_type & needed) == needed;
+    return (taken->attr.sample_type & needed) == needed &&
+           !(event->attr.sample_type & PD_SAMPLE_STACK_USER);
 }
 
 /* False: it is not what its event announces, and there may be a stack anywhere in it. What lies
  * behind its fields nobody wrote: it is what the ring held before, most often the stack of another
  * process. */
 static bool unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, const PdEvent *event,
-                                 Buffer *out, UnwinderCounts *counts) {
+                                 const PdEvents *stored, Buffer *out, UnwinderCounts *counts) {
     UnwindVerdict verdict;
     UnwindChain chain;
     PdSample sample;
 
     if (!event || !pd_sample_is_whole(record, event) || pd_sample_parse(record, event, &sample) < 0)
         return false;
-    if (!unwinder_has_stack(event)) {
+    if (!unwinder_has_stack(event, stored)) {
         buffer_append(out, record->data, record->size);
         return true;
     }
@@ -178,8 +181,8 @@ static bool unwinder_take_sample(Unwinder *unwinder, const PdRecord *record, con
     return true;
 }
 
-size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buffer *out,
-                     UnwinderCounts *counts) {
+size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, const PdEvents *stored,
+                     Bytes records, Buffer *out, UnwinderCounts *counts) {
     uint64_t version = table_cache_version(unwinder->tables);
     size_t left_out = 0;
     PdStamp stamp = {};
@@ -193,7 +196,7 @@ size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, B
         if (record.type != PD_RECORD_SAMPLE)
             buffer_append(out, record.data, record.size);
         else if (pd_events_stamp_next(taken, &record, &stamp) < 0 ||
-                 !unwinder_take_sample(unwinder, &record, stamp.event, out, counts))
+                 !unwinder_take_sample(unwinder, &record, stamp.event, stored, out, counts))
             left_out++;
     }
     return left_out;

@@ -24,10 +24,11 @@ Unwinder *unwinder_free(Unwinder *unwinder);
 DEFINE_CLEANUP(Unwinder *, unwinder_free);
 
 /*
- * Appends the records with their samples unwound. `taken` are the events as the records have them;
- * what is no sample with a user stack is copied. The side-band up to the samples is in the history.
+ * Appends the records with their samples unwound. `taken` are the events as the records have them,
+ * `stored` the same ones as the recording has them. A sample without a user stack is copied, and so
+ * is one of an event that stores it. The side-band up to the samples is in the history.
  * Returns how many samples were left out because they are of no event of the session, or do not
  * hold what their event announces.
  */
-size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, Bytes records, Buffer *out,
-                     UnwinderCounts *counts);
+size_t unwinder_take(Unwinder *unwinder, const PdEvents *taken, const PdEvents *stored,
+                     Bytes records, Buffer *out, UnwinderCounts *counts);

@@ -3,6 +3,7 @@
 """Events of all kinds through the whole of profd: what Event= asks for is what perf finds in the
 recording, by its name, with its fields, its counts and its stacks."""
 
+import collections
 import os
 import re
 import subprocess
@@ -27,7 +28,9 @@ SESSIONS = {
                "CallGraph": "none"},
               ["mine", "cs:k", "faults/period=7/u"]),
     "stacks": ({"Event": "cpu-clock:u", "CallGraph": "dwarf:1024"}, ["cpu-clock:u"]),
-    # Page faults are samples of three sessions, which kernels confuse.
+    "both": ({"Event": "cpu-clock:u,page-faults/call-graph=dwarf,stack-size=512,period=97/u", "CallGraph": "unwind:4096"},
+             ["cpu-clock:u", "page-faults/call-graph=dwarf,stack-size=512,period=97/u"]),
+    # Page faults are samples of four sessions, which kernels confuse.
     "fallback": ({"Event": "software/config=0/,1:2,cycles:P", "CallGraph": "lbr"}, None),
 }
 MADE = {}
@@ -131,6 +134,26 @@ def stacks_are_unwound_by_perf():
     shown = perf("script", "-i", recorded("stacks"), "-F", "ip,sym")
     depths = [len(sample.splitlines()) for sample in shown.split("\n\n")]
     check(max(depths) > 2, f"the deepest stack has {max(depths)} frames")
+
+
+@test
+def an_event_with_stacks_keeps_them_beside_one_that_is_unwound():
+    """Those of the other become call chains: perf would take the one sample for the other by its attr."""
+    path, (unwound, kept) = recorded("both"), SESSIONS["both"][1]
+    counts = collections.Counter(sampled(path))
+    check(counts[unwound] > 50 and counts[kept] > 20, f"samples {counts}")
+    facts = recording.manifest(path)
+    equal(sum(counts.values()), facts["samples"], "the samples that perf can parse")
+    equal(sum(n for key, n in facts.items() if key.startswith("stacks_") and key != "stacks_bytes"), counts[unwound],
+          "stacks that were unwound")
+    shown = perf("script", "-D", "-i", path)
+    equal(shown.count("... ustack: size "), counts[kept], "samples with a copy of the stack")
+    equal(shown.count("... user regs: "), counts[kept], "samples with registers")
+    attrs = {line.split(": ")[0]: "STACK_USER" in line for line in perf("evlist", "-v", "-i", path).splitlines()}
+    equal((attrs[unwound], attrs[kept]), (False, True), "which events have stacks")
+    chains = perf("script", "-i", path, "-F", "event,ip").split("\n\n")
+    depths = [len(chain.splitlines()) - 1 for chain in chains if chain.strip().startswith(unwound)]
+    check(facts["stacks_whole"] > 0 and max(depths) > 2, f"the deepest stack has {max(depths)} frames")
 
 
 @test

@@ -256,7 +256,7 @@ TEST(frame_pointers_lead_back_from_another_stack) {
 
         busy_elsewhere(stack + sizeof(stack), 100000000);
         records = sampling_end(&sampling);
-        unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+        unwinder_take(unwinder, sampling.taken, sampling.stored, records, &out, &counts);
         n = count_elsewhere(sampling.stored, &out, &with_caller);
         CHECK(n >= 10);
         CHECK(pointers ? with_caller >= n * 9 / 10 : with_caller == 0);
@@ -306,7 +306,7 @@ TEST(samples_with_stacks_become_samples_with_whole_call_chains) {
     (void)burn(DEPTH, now_ns() + SECOND / 10);
     records = sampling_end(&sampling);
 
-    unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+    unwinder_take(unwinder, sampling.taken, sampling.stored, records, &out, &counts);
     CHECK(asked.n > 0);
     CHECK_EQ(counts.samples[UNWIND_WHOLE], 0);
     /* A walk that has no table for its first file does not come to the next one. */
@@ -315,7 +315,7 @@ TEST(samples_with_stacks_become_samples_with_whole_call_chains) {
         asked.n = 0;
         buffer_clear(&out);
         counts = (UnwinderCounts){};
-        unwinder_take(unwinder, sampling.taken, records, &out, &counts);
+        unwinder_take(unwinder, sampling.taken, sampling.stored, records, &out, &counts);
     }
     CHECK_EQ(counts.samples[UNWIND_PENDING], 0);
     CHECK(count_deep(sampling.stored, &out, &n) >= n * 9 / 10);
@@ -337,7 +337,9 @@ TEST(a_truncated_sample_is_dropped_and_counted) {
     store_u16(cut.data + 6, 64, false);
     CHECK_OK(table_cache_new(&options, &tables));
     CHECK_OK(unwinder_new(f.history, tables, &unwinder));
-    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&cut), &out, &counts), 1);
+    CHECK_EQ(
+        unwinder_take(unwinder, sampling.taken, sampling.stored, buffer_bytes(&cut), &out, &counts),
+        1);
     CHECK_EQ(out.size, 0);
 }
 
@@ -362,13 +364,38 @@ TEST(a_sample_longer_than_its_fields_is_dropped_and_counted) {
     CHECK_OK(table_cache_new(&options, &tables));
     CHECK_OK(unwinder_new(f.history, tables, &unwinder));
     buffer_append(&longer, record.data, record.size);
-    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&longer), &out, &counts), 0);
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, sampling.stored, buffer_bytes(&longer), &out,
+                           &counts),
+             0);
     CHECK(out.size > 0);
     buffer_clear(&out);
     buffer_append(&longer, surplus, SURPLUS);
     store_u16(longer.data + 6, (uint16_t)(record.size + SURPLUS), false);
-    CHECK_EQ(unwinder_take(unwinder, sampling.taken, buffer_bytes(&longer), &out, &counts), 1);
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, sampling.stored, buffer_bytes(&longer), &out,
+                           &counts),
+             1);
     CHECK_EQ(out.size, 0);
+}
+
+/* An event with stacks of its own, beside others that are unwound. */
+TEST(a_sample_whose_stack_is_stored_keeps_it) {
+    _cleanup_(fixture_done) Fixture f = with_shell();
+    _cleanup_(sampling_done) Sampling sampling = sampling_begin();
+    _cleanup_(table_cache_freep) TableCache *tables = NULL;
+    _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+    _cleanup_(buffer_done) Buffer out = {};
+    TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+    UnwinderCounts counts = {};
+    Bytes records;
+
+    (void)burn(DEPTH, now_ns() + SECOND / 20);
+    records = sampling_end(&sampling);
+    CHECK_OK(table_cache_new(&options, &tables));
+    CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+    CHECK_EQ(unwinder_take(unwinder, sampling.taken, sampling.taken, records, &out, &counts), 0);
+    CHECK(out.size > 0 && bytes_equal(buffer_bytes(&out), records));
+    for (unsigned i = 0; i < UNWIND_VERDICTS; i++)
+        CHECK_EQ(counts.samples[i], 0);
 }
 
 /* Whose stack would go to the disk. */
@@ -398,7 +425,7 @@ TEST(a_sample_of_an_event_that_nobody_knows_is_left_out_and_counted) {
     CHECK_OK(table_cache_new(&options, &tables));
     CHECK_OK(unwinder_new(f.history, tables, &unwinder));
     CHECK(n_samples > 0);
-    CHECK_EQ(unwinder_take(unwinder, others, records, &out, &counts), n_samples);
+    CHECK_EQ(unwinder_take(unwinder, others, others, records, &out, &counts), n_samples);
     for (Bytes left = buffer_bytes(&out); pd_records_next(&left, &record);)
         CHECK(record.type != PD_RECORD_SAMPLE);
 }
