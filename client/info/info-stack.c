@@ -32,6 +32,7 @@ static const struct { const char *key, *name; size_t offset; } rows[] = {
     { "stacks_anonymous", "anonymous", offsetof(InfoStacks, anonymous) },
     { "stacks_no_code",   "noCode",    offsetof(InfoStacks, no_code)   },
     { "stacks_stuck",     "stuck",     offsetof(InfoStacks, stuck)     },
+    { "stacks_bits32",    "bits32",    offsetof(InfoStacks, bits32)    },
     { "stacks_no_user",   "noUser",    offsetof(InfoStacks, no_user)   },
 };
 /* clang-format on */
@@ -99,7 +100,7 @@ void info_stacks_describe(const InfoStacks *stacks, Fields *fields) {
 
 void info_stacks_print(const InfoStacks *s, Buffer *out) {
     uint64_t all = s->whole + s->truncated + s->pending + s->refused + s->no_rule + s->anonymous +
-                   s->no_code + s->stuck;
+                   s->no_code + s->stuck + s->bits32;
 
     if (all == 0)
         return;
@@ -113,4 +114,6 @@ void info_stacks_print(const InfoStacks *s, Buffer *out) {
     if (s->no_rule + s->anonymous + s->no_code + s->stuck > 0)
         text_printf(out, ", %" PRIu64 " in code without unwind rules",
                     s->no_rule + s->anonymous + s->no_code + s->stuck);
+    if (s->bits32 > 0)
+        text_printf(out, ", %" PRIu64 " of 32-bit programs", s->bits32);
 }

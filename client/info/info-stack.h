@@ -6,7 +6,8 @@
 #include "util/fields.h"
 
 typedef struct InfoStacks {
-    uint64_t whole, truncated, pending, refused, no_rule, anonymous, no_code, stuck, no_user;
+    uint64_t whole, truncated, pending, refused, no_rule, anonymous, no_code, stuck, bits32,
+        no_user;
 } InfoStacks;
 
 /* From the manifest beside the recording. False: it has none, or no stacks were unwound. */

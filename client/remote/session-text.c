@@ -227,6 +227,7 @@ static const struct {
     {"noRule", "in code without unwind rules"},
     {"noCode", "with a return address in no code"},
     {"stuck", "on a stack that is not in order"},
+    {"bits32", "of 32-bit programs"},
 };
 
 static void session_text_show_stacks(const Screen *s, const json_t *session, Buffer *text) {

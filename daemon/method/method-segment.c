@@ -33,15 +33,16 @@ typedef struct Listing {
 /* NULL where no stacks were unwound, or it is not known. */
 static json_t *method_segment_stacks_json(const StoreStacks *s) {
     if (s->whole + s->truncated + s->pending + s->refused + s->no_rule + s->anonymous + s->no_code +
-            s->stuck + s->no_user ==
+            s->stuck + s->bits32 + s->no_user ==
         0)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "whole",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "whole",
                      answer_count(s->whole), "truncated", answer_count(s->truncated), "pending",
                      answer_count(s->pending), "refused", answer_count(s->refused), "noRule",
                      answer_count(s->no_rule), "anonymous", answer_count(s->anonymous), "noCode",
-                     answer_count(s->no_code), "stuck", answer_count(s->stuck), "noUser",
-                     answer_count(s->no_user), "stackBytes", answer_count(s->bytes));
+                     answer_count(s->no_code), "stuck", answer_count(s->stuck), "bits32",
+                     answer_count(s->bits32), "noUser", answer_count(s->no_user), "stackBytes",
+                     answer_count(s->bytes));
 }
 
 static int method_segment_add(void *userdata, const StoreSegmentInfo *info) {

@@ -149,6 +149,7 @@ static StoreStacks session_rotate_stacks(const Session *session, const uint64_t 
                          .anonymous = samples[UNWIND_ANONYMOUS],
                          .no_code = samples[UNWIND_NO_CODE],
                          .stuck = samples[UNWIND_STUCK],
+                         .bits32 = samples[UNWIND_32_BIT],
                          .no_user = samples[UNWIND_NO_USER],
                          .bytes = sampler_stack_bytes(session->sampler)};
 }

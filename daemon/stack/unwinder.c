@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 
 #include "perfdata/record/sample-chain.h"
 #include "scan/cache/vdso-file.h"
@@ -125,6 +126,16 @@ static UnwindVerdict unwinder_continue(UnwinderSpace *space, const PdCallchain *
                : verdict;
 }
 
+/* What the kernel found by frame pointers is all that there is of a 32-bit program. */
+static UnwindVerdict unwinder_walk_32_bit(const UnwindSample *taken, const PdCallchain *by_pointer,
+                                          UnwindChain *chain) {
+    UnwindVerdict verdict = unwind_walk(taken, &(UnwindSpace){}, NULL, chain);
+
+    if (pd_chain_before_user(by_pointer) < by_pointer->n)
+        chain->n = 0;
+    return verdict;
+}
+
 static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, UnwindChain *chain) {
     UnwinderSpace of_process = {.unwinder = unwinder, .pid = sample->pid};
     UnwindSample taken = {
@@ -141,6 +152,8 @@ static UnwindVerdict unwinder_walk(Unwinder *unwinder, const PdSample *sample, U
     chain->n = 0;
     if (sample->user_regs.abi == 0)
         return UNWIND_NO_USER;
+    if (sample->user_regs.abi == PERF_SAMPLE_REGS_ABI_32)
+        return unwinder_walk_32_bit(&taken, &sample->callchain, chain);
     of_process.maps = history_maps(unwinder->history, sample->pid, sample->time);
     /* Its mappings are still to be read from /proc. */
     if (!of_process.maps)

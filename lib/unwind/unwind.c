@@ -274,7 +274,7 @@ UnwindVerdict unwind_walk(const UnwindSample *sample, const UnwindSpace *space, 
         return UNWIND_NO_USER;
     if (sample->abi != PERF_SAMPLE_REGS_ABI_64 || !unwind_is_known(frame, frame->machine->sp)) {
         ret->addresses[ret->n++] = frame->registers[frame->machine->ip];
-        return UNWIND_NO_USER;
+        return sample->abi == PERF_SAMPLE_REGS_ABI_32 ? UNWIND_32_BIT : UNWIND_NO_USER;
     }
     frame->stack = sample->stack;
     frame->stack_at = frame->floor = frame->registers[frame->machine->sp];
@@ -296,6 +296,7 @@ const char *unwind_verdict_name(UnwindVerdict verdict) {
         [UNWIND_ANONYMOUS] = "anonymous",
         [UNWIND_NO_CODE]   = "noCode",
         [UNWIND_STUCK]     = "stuck",
+        [UNWIND_32_BIT]    = "bits32",
         [UNWIND_NO_USER]   = "noUser",
     };
     /* clang-format on */

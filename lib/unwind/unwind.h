@@ -60,7 +60,8 @@ typedef enum UnwindVerdict {
     UNWIND_ANONYMOUS, /* in code of no file, where frame pointers led no further */
     UNWIND_NO_CODE,   /* the caller's address is in no executable mapping */
     UNWIND_STUCK,     /* the caller's frame would not lie above its callee's: another stack */
-    UNWIND_NO_USER,   /* the sample has no registers of 64-bit user mode: at most the ip */
+    UNWIND_32_BIT,    /* of a 32-bit program, which no table is for: the ip alone */
+    UNWIND_NO_USER,   /* the sample has no registers of user mode: at most the ip */
     UNWIND_VERDICTS,  /* how many there are */
 } UnwindVerdict;
 

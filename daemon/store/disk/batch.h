@@ -51,7 +51,8 @@ typedef enum StoreCause {
 
 /* How stacks of user code were unwound, in samples; all 0: none were. */
 typedef struct StoreStacks {
-    uint64_t whole, truncated, pending, refused, no_rule, anonymous, no_code, stuck, no_user;
+    uint64_t whole, truncated, pending, refused, no_rule, anonymous, no_code, stuck, bits32,
+        no_user;
     uint64_t bytes; /* of the stack that a sample copied at most */
 } StoreStacks;
 
@@ -64,6 +65,7 @@ static inline void store_stacks_add(StoreStacks *to, const StoreStacks *stacks) 
     to->anonymous += stacks->anonymous;
     to->no_code += stacks->no_code;
     to->stuck += stacks->stuck;
+    to->bits32 += stacks->bits32;
     to->no_user += stacks->no_user;
     to->bytes = to->bytes > stacks->bytes ? to->bytes : stacks->bytes;
 }

@@ -70,6 +70,7 @@ static const CodecRow plain[] = {
     STACKS(anonymous),
     STACKS(no_code),
     STACKS(stuck),
+    STACKS(bits32),
     STACKS(no_user),
     STACKS(bytes),
     {CODEC_WORD, CODEC_ROW(Manifest, completeness), WORDS(completenesses)},

@@ -210,6 +210,7 @@ TEST(a_segment_has_the_counts_of_its_own_stacks) {
         CHECK_EQ(noted.anonymous, i * (UNWIND_ANONYMOUS + 1));
         CHECK_EQ(noted.no_code, i * (UNWIND_NO_CODE + 1));
         CHECK_EQ(noted.stuck, i * (UNWIND_STUCK + 1));
+        CHECK_EQ(noted.bits32, i * (UNWIND_32_BIT + 1));
         CHECK_EQ(noted.no_user, i * (UNWIND_NO_USER + 1));
         CHECK_EQ(noted.bytes, 8192);
     }

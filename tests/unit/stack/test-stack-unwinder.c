@@ -377,6 +377,46 @@ TEST(a_sample_longer_than_its_fields_is_dropped_and_counted) {
     CHECK_EQ(out.size, 0);
 }
 
+#if defined(__x86_64__)
+/* No table is for them, and their mappings need not be known. `pointers`: the kernel has walked. */
+TEST(a_sample_of_a_32_bit_program_keeps_the_chain_of_the_kernel) {
+    for (unsigned pointers = 0; pointers < 2; pointers++) {
+        _cleanup_(fixture_done) Fixture f = with_shell();
+        _cleanup_(sampling_done) Sampling sampling = sampling_begin_with(pointers);
+        _cleanup_(table_cache_freep) TableCache *tables = NULL;
+        _cleanup_(unwinder_freep) Unwinder *unwinder = NULL;
+        _cleanup_(buffer_done) Buffer out = {}, narrow = {};
+        TableCacheOptions options = {.limit_bytes = TABLE_CACHE_MAX_BYTES, .ask = ask};
+        UnwinderCounts counts = {};
+        PdSample before, after;
+        PdRecord record;
+        Bytes records;
+
+        (void)burn(DEPTH, now_ns() + SECOND / 20);
+        records = sampling_end(&sampling);
+        CHECK(pd_records_next(&records, &record));
+        CHECK_EQ(record.type, PD_RECORD_SAMPLE);
+        buffer_append(&narrow, record.data, record.size);
+        record = pd_record_at(narrow.data, false);
+        CHECK_OK(pd_sample_parse(&record, pd_events_at(sampling.taken, 0), &before));
+        CHECK_EQ(before.user_regs.abi, PERF_SAMPLE_REGS_ABI_64);
+        store_u64(narrow.data + before.user_at, PERF_SAMPLE_REGS_ABI_32, false);
+        CHECK_OK(table_cache_new(&options, &tables));
+        CHECK_OK(unwinder_new(f.history, tables, &unwinder));
+        CHECK_EQ(unwinder_take(unwinder, sampling.taken, sampling.stored, buffer_bytes(&narrow),
+                               &out, &counts),
+                 0);
+        CHECK_EQ(counts.samples[UNWIND_32_BIT], 1);
+        record = pd_record_at(out.data, false);
+        CHECK_OK(pd_sample_parse(&record, pd_events_at(sampling.stored, 0), &after));
+        CHECK_EQ(pd_u64_at(&after.callchain, 0), PD_CONTEXT_USER);
+        CHECK_EQ(pd_u64_at(&after.callchain, 1), before.ip);
+        CHECK_EQ(after.callchain.n, pointers ? before.callchain.n : 2);
+        CHECK(!pointers || after.callchain.n > 2);
+    }
+}
+#endif
+
 /* An event with stacks of its own, beside others that are unwound. */
 TEST(a_sample_whose_stack_is_stored_keeps_it) {
     _cleanup_(fixture_done) Fixture f = with_shell();
