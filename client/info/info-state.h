@@ -20,7 +20,7 @@ typedef struct Info {
     Attribution *attribution;
     PdTally *tally;  /* of mapped files */
     PdDamage damage; /* the first damage in the records or the features; text "": none */
-    InfoStacks stacks;
+    StackCounts stacks;
     bool has_stacks;  /* the manifest beside it has them */
     int64_t captured; /* when the file was last written, in seconds; 0: unknown */
 } Info;

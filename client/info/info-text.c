@@ -111,10 +111,10 @@ static void info_text_print_unidentified(const Info *info, Facts *facts) {
 }
 
 static void info_text_print_stacks(const Info *info, Facts *facts) {
-    if (!info->has_stacks)
-        return;
-    info_stacks_print(&info->stacks, &facts->text);
-    info_text_fact(facts, "Stacks");
+    if (info->has_stacks)
+        stack_text_put(&facts->text, &info->stacks);
+    if (facts->text.size > 0)
+        info_text_fact(facts, "Stacks");
 }
 
 static void info_text_print_lost(const Summary *s, Facts *facts) {

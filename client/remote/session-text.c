@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/frame/figure.h"
+#include "client/frame/stack-text.h"
 #include "client/remote/coverage-text.h"
 #include "client/remote/reply.h"
 #include "util/text.h"
@@ -216,42 +217,15 @@ static void session_text_show_samples(const Screen *s, const json_t *session, Bu
     screen_buffer(s, "Samples", text);
 }
 
-/* Why stacks are not whole, in the order in which it is shown. */
-static const struct {
-    const char *key, *text;
-} stack_results[] = {
-    {"truncated", "truncated"},
-    {"pending", "before their unwind tables were made"},
-    {"refused", "in files without unwind tables"},
-    {"anonymous", "in code made at run time"},
-    {"noRule", "in code without unwind rules"},
-    {"noCode", "with a return address in no code"},
-    {"stuck", "on a stack that is not in order"},
-    {"bits32", "of 32-bit programs"},
-};
-
 static void session_text_show_stacks(const Screen *s, const json_t *session, Buffer *text) {
     const json_t *stacks = reply_member(session, "stacks");
-    uint64_t whole = reply_count(stacks, "whole"), all = whole, n;
-    const char *separator = "; ";
+    StackCounts counts;
 
-    for (size_t i = 0; i < ARRAY_SIZE(stack_results); i++)
-        all += reply_count(stacks, stack_results[i].key);
-    if (all == 0)
-        return;
-    text_printf(text, "%.1f %% of ", 100.0 * (double)whole / (double)all);
-    figure_count(text, all);
-    text_puts(text, " whole");
-    for (size_t i = 0; i < ARRAY_SIZE(stack_results); i++) {
-        n = reply_count(stacks, stack_results[i].key);
-        if (n == 0)
-            continue;
-        text_puts(text, separator);
-        figure_count(text, n);
-        text_printf(text, " %s", stack_results[i].text);
-        separator = ", ";
-    }
-    screen_buffer(s, "Stacks", text);
+    for (size_t i = 0; i < STACK_ROWS; i++)
+        counts.samples[i] = reply_count(stacks, stack_rows[i].name);
+    stack_text_put(text, &counts);
+    if (text->size > 0)
+        screen_buffer(s, "Stacks", text);
 }
 
 static void session_text_show_stored(const Screen *s, const json_t *session, Buffer *text) {

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -57,6 +58,12 @@ ANSWERS = {
     "GetMetrics": [{"metrics": [METRIC]}], "Describe": [{"setting": SETTING}], "Reload": [{}],
     "SetLogLevel": [{"previous": "info"}],
 }
+# A count for each way in which a walk can end, and what is said of it.
+STACKS = {"whole": 9000, "truncated": 101, "pending": 102, "refused": 103, "noRule": 1104, "anonymous": 105,
+          "noCode": 106, "stuck": 107, "bits32": 108, "noUser": 4000, "stackBytes": 16384}
+STACKS_TEXT = "%.1f %% of 10,836 whole; 101 truncated, 102 before their unwind tables were made, " \
+    "103 in files without unwind tables, 105 in code made at run time, 1,104 in code without unwind rules, " \
+    "106 with a return address in no code, 107 on a stack that is not in order, 108 of 32-bit programs" % (900000 / 10836)
 # Each verb as it is called right, and the method that it calls first.
 VERBS = {
     "status": ([], "GetStatus"), "list": ([], "ListSessions"),
@@ -520,6 +527,26 @@ def facts_of_recordings_and_of_the_host_fit_fifty_columns():
         wide, terminal = profctl(*words).stdout, plain(on_terminal(*words, columns=50)[1])
         check(max(map(len, wide.splitlines())) > 50, f"{words} in a pipe: {wide}")
         check(len(terminal.splitlines()) > len(wide.splitlines()), f"{words} on a terminal: {terminal}")
+
+
+@test
+def status_and_info_say_the_same_of_stacks():
+    with folder() as where:
+        path = os.path.join(where, "00000001-x.perf.data")
+        shutil.copy(source_path("tests", "golden", "recordings", "clock.data"), path)
+        manifest = path.replace(".perf.data", ".json")
+        with open(manifest, "w", encoding="utf-8") as f:
+            json.dump({"stacks_no_user": 7}, f)
+        check("Stacks" not in ended(profctl("info", path), 0).stdout, "info shows samples without a stack")
+        with open(manifest, "w", encoding="utf-8") as f:
+            json.dump({"stacks_" + re.sub("[A-Z]", lambda m: "_" + m[0].lower(), name): n for name, n in STACKS.items()}, f)
+        with StandIn(where, told({"GetStatus": [{**STATUS, "sessions": [{**SESSION, "stacks": STACKS}]}]})) as daemon:
+            for words in (["status"], ["info", path]):
+                text = re.sub(r"\s+", " ", ended(profctl(*words, socket=daemon.path), 0).stdout)
+                found = re.search("Stacks:? ([0-9].*? programs)", text)
+                equal(found and found[1], STACKS_TEXT, f"what {words[0]} says of stacks")
+        counts = json.loads(ended(profctl("info", "--json", path), 0).stdout)["stacks"]
+        equal({**counts, "stackBytes": 16384}, STACKS, "stacks of info --json")
 
 
 @test
