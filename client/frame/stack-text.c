@@ -15,16 +15,16 @@ enum { ROW_WHOLE, ROW_NO_USER = STACK_ROWS - 1 };
 
 /* clang-format off */
 const StackRow stack_rows[STACK_ROWS] = {
-    { "whole",     "stacks_whole",     NULL                                   },
-    { "truncated", "stacks_truncated", "truncated"                            },
-    { "pending",   "stacks_pending",   "before their unwind tables were made" },
-    { "refused",   "stacks_refused",   "in files without unwind tables"       },
-    { "anonymous", "stacks_anonymous", "in code made at run time"             },
-    { "noRule",    "stacks_no_rule",   "in code without unwind rules"         },
-    { "noCode",    "stacks_no_code",   "with a return address in no code"     },
-    { "stuck",     "stacks_stuck",     "on a stack that is not in order"      },
-    { "bits32",    "stacks_bits32",    "of 32-bit programs"                   },
-    { "noUser",    "stacks_no_user",   NULL                                   },
+    { "whole",     "stacks_whole",     NULL                                                                      },
+    { "truncated", "stacks_truncated", "truncated"                                                               },
+    { "pending",   "stacks_pending",   "whose unwind tables were not there"                                      },
+    { "refused",   "stacks_refused",   "in files that have no unwind tables, or that profd may not read or keep" },
+    { "anonymous", "stacks_anonymous", "in code made at run time"                                                },
+    { "noRule",    "stacks_no_rule",   "in code without unwind rules"                                            },
+    { "noCode",    "stacks_no_code",   "with a return address in no code"                                        },
+    { "stuck",     "stacks_stuck",     "on a stack that is not in order"                                         },
+    { "bits32",    "stacks_bits32",    "of 32-bit programs"                                                      },
+    { "noUser",    "stacks_no_user",   NULL                                                                      },
 };
 /* clang-format on */
 

@@ -26,6 +26,7 @@ typedef struct Facts {
     BinaryUse binaries;
     BinariesCounts binary_counts;
     HistoryCounts history;
+    TableCacheCounts tables;
     uint64_t resyncs, restarts, memory_bytes, cpu_ns, scan_ns, n_open;
     SamplerCounts sampled;
 } Facts;
@@ -78,6 +79,7 @@ WHOLE(history_bytes, f->history.memory_bytes)
 WHOLE(inferred, f->history.inferred)
 WHOLE(unidentified, f->history.unidentified)
 WHOLE(resyncs, f->resyncs)
+WHOLE(tables_evicted, f->tables.evicted)
 
 OF_SESSION(samples, t->samples)
 OF_SESSION(lost, t->lost)
@@ -121,6 +123,7 @@ static const WholeRow whole_rows[] = {
     { "profd_process_facts_inferred_total", "counter", "Facts about processes that /proc showed and no record had reported",                           whole_inferred          },
     { "profd_unidentified_files",           "gauge",   "Mapped files without a known build id",                                                        whole_unidentified      },
     { "profd_resyncs_total",                "counter", "How often /proc was read again",                                                               whole_resyncs           },
+    { "profd_unwind_tables_evicted_total",  "counter", "Unwind tables of files that were dropped because their memory was full",                       whole_tables_evicted    },
 };
 
 static const SessionRow session_rows[] = {
@@ -203,6 +206,7 @@ static Facts method_metrics_gather(const Daemon *daemon) {
                    .binaries = binary_store_use(binaries_store(daemon->binaries)),
                    .binary_counts = binaries_counts(daemon->binaries),
                    .history = history_counts(tracker_history(daemon->tracker)),
+                   .tables = table_cache_counts(tracker_tables(daemon->tracker)),
                    .resyncs = tracker_resyncs(daemon->tracker),
                    .restarts = daemon->keeper.restarts,
                    .memory_bytes = account_memory_bytes(),

@@ -18,8 +18,8 @@ enum {
 typedef enum UnwindCode {
     UNWIND_CODE_NONE,      /* no executable mapping */
     UNWIND_CODE_TABLE,     /* a file with a table */
-    UNWIND_CODE_PENDING,   /* a file whose table is not there yet */
-    UNWIND_CODE_REFUSED,   /* a file that has no table, or none that we can make */
+    UNWIND_CODE_PENDING,   /* a file whose table is not there now */
+    UNWIND_CODE_REFUSED,   /* a file that has no table, or none that we can make or keep */
     UNWIND_CODE_ANONYMOUS, /* no file: code that was made at run time */
 } UnwindCode;
 
@@ -54,8 +54,8 @@ typedef struct UnwindSample {
 typedef enum UnwindVerdict {
     UNWIND_WHOLE,     /* at the outermost frame */
     UNWIND_TRUNCATED, /* at the end of the copy of the stack, or of the chain's room */
-    UNWIND_PENDING,   /* a table was not there yet, and frame pointers were taken in its place */
-    UNWIND_REFUSED,   /* in a file without a table, where frame pointers led no further */
+    UNWIND_PENDING,   /* a table was not there, and frame pointers were taken in its place */
+    UNWIND_REFUSED,   /* in a file whose table cannot be had, where frame pointers led no further */
     UNWIND_NO_RULE,   /* in a file with a table, where it and frame pointers know no caller */
     UNWIND_ANONYMOUS, /* in code of no file, where frame pointers led no further */
     UNWIND_NO_CODE,   /* the caller's address is in no executable mapping */

@@ -94,6 +94,7 @@ def metrics_have_names_types_and_bounds():
             check(pattern.fullmatch(metric["name"]) and metric["help"], f"{metric}")
             check(metric["type"] in ("counter", "gauge") and set(metric["labels"]) <= {"session", "reason", "version", "result", "mode"}, f"{metric}")
             check(metric["type"] == "counter" or not metric["name"].endswith("_total"), f"{metric}")
+        check("profd_unwind_tables_evicted_total" in [m["name"] for m in metrics], "no count of evicted tables")
         series = [(m["name"], tuple(sorted(m["labels"].items()))) for m in metrics]
         equal(len(series), len(set(series)), "series, each once")
         seen = []

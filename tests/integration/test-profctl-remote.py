@@ -61,9 +61,10 @@ ANSWERS = {
 # A count for each way in which a walk can end, and what is said of it.
 STACKS = {"whole": 9000, "truncated": 101, "pending": 102, "refused": 103, "noRule": 1104, "anonymous": 105,
           "noCode": 106, "stuck": 107, "bits32": 108, "noUser": 4000, "stackBytes": 16384}
-STACKS_TEXT = "%.1f %% of 10,836 whole; 101 truncated, 102 before their unwind tables were made, " \
-    "103 in files without unwind tables, 105 in code made at run time, 1,104 in code without unwind rules, " \
-    "106 with a return address in no code, 107 on a stack that is not in order, 108 of 32-bit programs" % (900000 / 10836)
+STACKS_TEXT = "%.1f %% of 10,836 whole; 101 truncated, 102 whose unwind tables were not there, " \
+    "103 in files that have no unwind tables, or that profd may not read or keep, 105 in code made at run time, " \
+    "1,104 in code without unwind rules, 106 with a return address in no code, 107 on a stack that is not in order, " \
+    "108 of 32-bit programs" % (900000 / 10836)
 # Each verb as it is called right, and the method that it calls first.
 VERBS = {
     "status": ([], "GetStatus"), "list": ([], "ListSessions"),

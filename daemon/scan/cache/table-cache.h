@@ -41,8 +41,9 @@ DEFINE_CLEANUP(TableCache *, table_cache_free);
 
 typedef enum TableState {
     TABLE_UNKNOWN, /* nobody asked for it yet */
-    TABLE_PENDING, /* it is being made, or is made later */
-    TABLE_REFUSED, /* the file has none, or none that profd-elf can make, or cannot be opened */
+    TABLE_PENDING, /* it is being made, or is made later; it may have been dropped to make room */
+    TABLE_REFUSED, /* the file has none, or none that profd-elf can make or the cache can keep, or
+                      cannot be opened */
     TABLE_READY,
 } TableState;
 
