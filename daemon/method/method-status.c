@@ -87,12 +87,9 @@ static const char *method_status_call_graph_words(const SessionEntry *entry) {
         [CALL_GRAPH_NONE] = "no call graphs",        [CALL_GRAPH_FP] = "fp call graphs",
         [CALL_GRAPH_DWARF] = "dwarf call graphs",    [CALL_GRAPH_LBR] = "lbr call graphs",
         [CALL_GRAPH_UNWIND] = "unwound call graphs", [CALL_GRAPH_AUTO] = "call graphs"};
-    CallGraph kind = entry->config.call_graph;
 
-    if (kind == CALL_GRAPH_AUTO && session_entry_records(entry))
-        kind =
-            sampler_is_unwound(session_sampler(entry->session)) ? CALL_GRAPH_UNWIND : CALL_GRAPH_FP;
-    return words[kind];
+    return words[session_entry_records(entry) ? sampler_call_graph(session_sampler(entry->session))
+                                              : entry->config.call_graph];
 }
 
 static json_t *method_status_describe_json(const SessionEntry *entry) {

@@ -201,9 +201,14 @@ AUTO = "[Profd]\nFlushIntervalSec=1s\nMaxBufferTotal=16M\n" + \
     session(Event="cpu-clock", CPUs=0, RotateIntervalSec=0, CallGraph="auto")
 
 
+WORDS = {"fp": "fp", "unwind": "unwound", "dwarf": "dwarf", "lbr": "lbr", "none": "no"}
+
+
 def chosen(daemon, name="default"):
     said = json.loads(call(daemon, "show-session", name, "--json"))[0]["session"]
     check(said["ringBytes"] >= 32 << 10 and said["ringMsec"] > 0, f"rings of {name}: {said}")
+    words = WORDS[said["callGraphUsed"].split(":")[0]] + " call graphs"
+    check(said["describe"].endswith(", " + words), f"{name}, of which the words are '{words}': {said}")
     return said["callGraph"], said["callGraphUsed"], said["callGraphReason"]
 
 
@@ -221,6 +226,14 @@ def auto_unwinds_where_rings_suffice_and_a_reload_decides_anew():
         equal(chosen(daemon, "ticks")[:2], ("auto", "fp"), "events without a frequency")
         call(daemon, "start", "raw", "-e", "cpu-clock", "-C", "0", "--call-graph", "dwarf")
         equal(chosen(daemon, "raw"), ("dwarf:8192", "dwarf:8192", "CallGraph= asks for it"), "as asked")
+        call(daemon, "start", "branches", "-e", "cpu-clock", "-C", "0", "--call-graph", "lbr")
+        check(chosen(daemon, "branches")[1] in ("lbr", "fp"), "branches, or what there is in their place")
+        call(daemon, "start", "asked", "-e", "cpu-clock", "-C", "0", "-F", "999", "--call-graph", "unwind:8192")
+        mode, used, why = chosen(daemon, "asked")
+        equal((mode, used), ("unwind:8192", "unwind:4096"), f"stacks that do not fit, since {why}")
+        check(why.startswith("CallGraph= asks for it, with 4K of each, since a ring"), why)
+        for name in ("asked", "branches"):
+            call(daemon, "stop", name)
         shown = call(daemon, "status")
         check("fp: Its rings would hold less than two seconds of stacks" in shown and "Cost" in shown, shown)
         daemon.configure(AUTO)

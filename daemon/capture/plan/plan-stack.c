@@ -29,6 +29,16 @@ uint64_t plan_stack_bytes(const Plan *plan) {
     return most;
 }
 
+/* The same of the samples that are unwound. */
+static uint64_t plan_unwound_bytes(const Plan *plan) {
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->events[i].is_unwound)
+            most = MAX(most, (uint64_t)plan->events[i].attr.sample_stack_user);
+    return most;
+}
+
 bool plan_halve_stacks(Plan *plan) {
     bool halved = false;
 
@@ -104,6 +114,7 @@ void plan_settle_call_graph(Plan *plan, CallGraph configured) {
         plan->call_graph_reason = plan_stack_choose(plan);
     else if (plan->degraded & DEGRADED_FALLBACK_CALL_GRAPH)
         plan->call_graph_reason = CALL_GRAPH_REFUSED;
+    plan->asked_bytes = plan_unwound_bytes(plan);
 }
 
 void plan_adopt_attr(PlanEvent *event, const PdAttr *attr) {
@@ -112,19 +123,47 @@ void plan_adopt_attr(PlanEvent *event, const PdAttr *attr) {
         event->is_unwound = attr->sample_type & PD_SAMPLE_STACK_USER;
 }
 
-void plan_put_call_graph(const Plan *plan, Buffer *out) {
-    uint64_t types = 0, branches = 0, stack_bytes = plan_stack_bytes(plan);
+CallGraph plan_call_graph(const Plan *plan) {
+    uint64_t types = 0, branches = 0;
 
     for (size_t i = 0; i < plan->n; i++) {
         types |= plan->events[i].attr.sample_type;
         branches |= plan->events[i].attr.branch_sample_type;
     }
     if (types & PD_SAMPLE_STACK_USER)
-        text_printf(out, "%s:%" PRIu64, plan_unwinds(plan) ? "unwind" : "dwarf", stack_bytes);
-    else if (branches & PERF_SAMPLE_BRANCH_CALL_STACK)
-        text_puts(out, "lbr");
-    else
-        text_puts(out, types & PD_SAMPLE_CALLCHAIN ? "fp" : "none");
+        return plan_unwinds(plan) ? CALL_GRAPH_UNWIND : CALL_GRAPH_DWARF;
+    if (branches & PERF_SAMPLE_BRANCH_CALL_STACK)
+        return CALL_GRAPH_LBR;
+    return types & PD_SAMPLE_CALLCHAIN ? CALL_GRAPH_FP : CALL_GRAPH_NONE;
+}
+
+void plan_put_call_graph(const Plan *plan, Buffer *out) {
+    /* clang-format off */
+    static const char *const names[] = {
+        [CALL_GRAPH_NONE]   = "none",
+        [CALL_GRAPH_FP]     = "fp",
+        [CALL_GRAPH_DWARF]  = "dwarf",
+        [CALL_GRAPH_LBR]    = "lbr",
+        [CALL_GRAPH_UNWIND] = "unwind",
+    };
+    /* clang-format on */
+    CallGraph kind = plan_call_graph(plan);
+
+    text_puts(out, names[kind]);
+    if (kind == CALL_GRAPH_UNWIND)
+        text_printf(out, ":%" PRIu64, plan_unwound_bytes(plan));
+    else if (kind == CALL_GRAPH_DWARF)
+        text_printf(out, ":%" PRIu64, plan_stack_bytes(plan));
+}
+
+/* Less than was asked for, in a clause. */
+static void plan_stack_put_shortened(uint64_t stack_bytes, Buffer *out) {
+    bool is_round = stack_bytes % 1024 == 0;
+
+    text_printf(out,
+                ", with %" PRIu64 "%s of each, since a ring would hold less than two seconds "
+                "of larger ones",
+                is_round ? stack_bytes >> 10 : stack_bytes, is_round ? "K" : " bytes");
 }
 
 void plan_put_call_graph_reason(const Plan *plan, Buffer *out) {
@@ -143,14 +182,13 @@ void plan_put_call_graph_reason(const Plan *plan, Buffer *out) {
     /* clang-format on */
     CallGraphReason reason = plan->call_graph_reason;
     bool is_chosen = reason > CALL_GRAPH_REFUSED;
-    uint64_t stack_bytes = plan_stack_bytes(plan);
+    uint64_t stack_bytes = plan_unwound_bytes(plan);
 
     if (is_chosen && plan_unwinds(plan) != (reason == CALL_GRAPH_CAN_UNWIND)) {
         text_puts(out, "The recorder before this one chose it, and its events go on");
         return;
     }
     text_puts(out, sentences[reason]);
-    if (reason == CALL_GRAPH_CAN_UNWIND && stack_bytes < PLAN_AUTO_BYTES)
-        text_printf(out, ", with %" PRIu64 "K of each so that a ring holds two seconds of samples",
-                    stack_bytes >> 10);
+    if (stack_bytes > 0 && stack_bytes < plan->asked_bytes)
+        plan_stack_put_shortened(stack_bytes, out);
 }

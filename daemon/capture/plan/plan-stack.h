@@ -42,6 +42,7 @@ typedef struct Plan {
     uint64_t hz;       /* the highest rate that was asked for and got; 0: only periods */
     char *description;
     CallGraphReason call_graph_reason;
+    uint64_t asked_bytes; /* of stack that its unwound samples copy, before they were shortened */
 } Plan;
 
 /* Samples bring copies of stacks. */
@@ -60,6 +61,8 @@ void plan_use_frame_pointers(Plan *plan, CallGraphReason reason);
 bool plan_may_choose(const Plan *plan);
 /* An event of an earlier recorder goes on: takes its attr, and what it says about stacks. */
 void plan_adopt_attr(PlanEvent *event, const PdAttr *attr);
+/* The call graphs that its samples have, which may not be those of the configuration. */
+CallGraph plan_call_graph(const Plan *plan);
 /* "unwind:16384", for people and programs; and why, in one sentence. */
 void plan_put_call_graph(const Plan *plan, Buffer *out);
 void plan_put_call_graph_reason(const Plan *plan, Buffer *out);

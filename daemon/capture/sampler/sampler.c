@@ -243,6 +243,10 @@ uint32_t sampler_stack_bytes(const SamplerSession *session) {
     return (uint32_t)plan_stack_bytes(&session->plan);
 }
 
+CallGraph sampler_call_graph(const SamplerSession *session) {
+    return plan_call_graph(&session->plan);
+}
+
 void sampler_put_call_graph(const SamplerSession *session, Buffer *out) {
     plan_put_call_graph(&session->plan, out);
 }

@@ -73,6 +73,7 @@ bool sampler_is_unwound(const SamplerSession *session);
 void *sampler_take_arena(SamplerSession *session, size_t *ret_size);
 /* The most bytes of stack that a sample copies; 0: none. */
 uint32_t sampler_stack_bytes(const SamplerSession *session);
+CallGraph sampler_call_graph(const SamplerSession *session);
 /* Which call graphs it takes, as "unwind:16384", and why, in one sentence. */
 void sampler_put_call_graph(const SamplerSession *session, Buffer *out);
 void sampler_put_call_graph_reason(const SamplerSession *session, Buffer *out);

@@ -130,6 +130,17 @@ TEST(reason_of_a_call_graph_is_a_sentence) {
     event.attr.sample_type |= PD_SAMPLE_CALLCHAIN;
     plan_settle_call_graph(&plan, CALL_GRAPH_UNWIND);
     check_call_graph(&plan, "unwind:16384; ", "CallGraph= asks for it");
+    CHECK(plan_halve_stacks(&plan));
+    check_call_graph(&plan, "unwind:8192; ", "CallGraph= asks for it, with 8K of each");
+    event.attr.sample_stack_user = 9000;
+    plan_settle_call_graph(&plan, CALL_GRAPH_UNWIND);
+    CHECK(plan_halve_stacks(&plan));
+    check_call_graph(&plan, "unwind:4504; ", "CallGraph= asks for it, with 4504 bytes of each");
+    event.attr.sample_stack_user = 4 * K;
+    plan_settle_call_graph(&plan, CALL_GRAPH_UNWIND);
+    check_call_graph(&plan, "unwind:4096; ", "CallGraph= asks for it");
+    CHECK(!plan_halve_stacks(&plan));
+    event.attr.sample_stack_user = 16 * K;
     event.may_unwind = true;
     plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
     check_call_graph(&plan, "unwind:16384; ", "This host can unwind stacks while it records");
@@ -144,6 +155,21 @@ TEST(reason_of_a_call_graph_is_a_sentence) {
     event = clock_at(99, 8 * K, false);
     plan_settle_call_graph(&plan, CALL_GRAPH_AUTO);
     check_call_graph(&plan, "dwarf:8192; ", "None of its events");
+}
+
+/* An event with stacks of its own says nothing of those that are unwound beside it. */
+TEST(call_graph_of_a_plan_is_that_of_the_events_that_are_unwound) {
+    PlanEvent events[EVENTS_MAX] = {clock_at(99, 8 * K, true), clock_at(99, 16 * K, false)};
+    Plan plan = {.events = events, .n = 2};
+
+    plan_settle_call_graph(&plan, CALL_GRAPH_UNWIND);
+    check_call_graph(&plan, "unwind:8192; ", "CallGraph= asks for it");
+    CHECK_EQ(plan_call_graph(&plan), CALL_GRAPH_UNWIND);
+    events[0].is_unwound = false;
+    CHECK_EQ(plan_call_graph(&plan), CALL_GRAPH_DWARF);
+    check_call_graph(&plan, "dwarf:16384; ", "");
+    plan.n = 0;
+    CHECK_EQ(plan_call_graph(&plan), CALL_GRAPH_NONE);
 }
 
 TEST(events_without_a_rate_are_not_unwound_by_choice) {
