@@ -35,6 +35,7 @@ static const Column columns[] = {
     {.name = "OTHER",   .right = true, .drops = 1},
     {.name = "REFUSED", .right = true},
     {.name = "EXPIRED", .right = true, .drops = 2},
+    {.name = "DELETED", .right = true, .drops = 2},
     {},
 };
 /* clang-format on */
@@ -91,6 +92,7 @@ static void gateway_view_row(Table *table, const json_t *send, Buffer *text) {
     table_count(table, reply_count(send, "refusedSamples"));
     table_color(table, reply_count(send, "refusedSamples") > 0 ? COLOR_WARNING : COLOR_NONE);
     gateway_view_span_cell(table, send, "expiredUsec", text);
+    gateway_view_span_cell(table, send, "deletedUsec", text);
 }
 
 static void gateway_view_title(const Screen *s, const json_t *status, GatewayLife life,

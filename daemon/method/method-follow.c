@@ -52,9 +52,7 @@ static int method_follow_fail(Following *f, Call *call) {
     if (f->failure.error == SNAPSHOT_NO_SESSION)
         return method_fail_no_session(f->daemon, call, "NoSuchSession", f->options.session);
     if (f->failure.error == SNAPSHOT_UNAVAILABLE)
-        return call_fail(call, "WindowUnavailable",
-                         json_pack("{s:o, s:o}", "oldestUsec", answer_time(f->failure.oldest_ns),
-                                   "newestUsec", answer_time(f->failure.newest_ns)));
+        return method_fail_no_window(call, &f->failure);
     return call_fail_reason(call, f->error, NULL);
 }
 

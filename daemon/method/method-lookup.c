@@ -26,6 +26,13 @@ int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, 
     return method_lookup_fail_unknown(call, error, "session", name, &near);
 }
 
+int method_fail_no_window(Call *call, const SnapshotFailure *failure) {
+    return call_fail(call, "WindowUnavailable",
+                     json_pack("{s:o, s:o, s:s}", "oldestUsec", answer_time(failure->oldest_ns),
+                               "newestUsec", answer_time(failure->newest_ns), "reason",
+                               pd_gap_reason_name(failure->reason)));
+}
+
 typedef struct SnapshotTypo {
     const char *name;
     NearNames near;

@@ -87,6 +87,8 @@ int method_set_log_level(void *userdata, Call *call);
 /* In method-lookup.c: */
 /* Ends the call with NoSuchSession or NotConfigured and suggests similar names. */
 int method_fail_no_session(const Daemon *daemon, Call *call, const char *error, const char *name);
+/* WindowUnavailable; the failure is SNAPSHOT_UNAVAILABLE. */
+int method_fail_no_window(Call *call, const SnapshotFailure *failure);
 /* Ends the call with NoSuchSnapshot and suggests similar names of kept snapshots. */
 int method_fail_no_snapshot(const Daemon *daemon, Call *call, const char *name);
 /* Returns the session named by the parameter "session"; NULL: the call was ended with

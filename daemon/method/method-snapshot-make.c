@@ -105,12 +105,6 @@ static void method_snapshot_make_on_done(void *userdata, const SnapshotFailure *
     waits_check(job->daemon->waits);
 }
 
-static int method_snapshot_make_fail_window(Call *call, uint64_t oldest_ns, uint64_t newest_ns) {
-    return call_fail(call, "WindowUnavailable",
-                     json_pack("{s:o, s:o}", "oldestUsec", answer_time(oldest_ns), "newestUsec",
-                               answer_time(newest_ns)));
-}
-
 static int method_snapshot_make_fail_match(Call *call, const SnapshotFailure *failure) {
     json_t *near = json_array();
 
@@ -130,7 +124,7 @@ static int method_snapshot_make_fail(const Job *job) {
     case SNAPSHOT_NO_SESSION:
         return method_fail_no_session(job->daemon, call, "NoSuchSession", job->asked.session);
     case SNAPSHOT_UNAVAILABLE:
-        return method_snapshot_make_fail_window(call, failure->oldest_ns, failure->newest_ns);
+        return method_fail_no_window(call, failure);
     case SNAPSHOT_EXISTS:
         return call_fail(call, "SnapshotExists",
                          json_pack("{s:o}", "name", answer_text(name ? name : "")));

@@ -25,6 +25,7 @@ typedef struct Interval {
     unsigned references;
     uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
     uint64_t missing_ns;         /* how much of it was not recorded, as far as profd says */
+    uint64_t deleted_ns;         /* of that, what profd has deleted */
     Profile *profile;
     FrameNames *names;
     IntervalPod *pods; /* sorted by cgroup */

@@ -150,6 +150,7 @@ int s3_destination_new(const S3DestinationOptions *options, S3Destination **ret)
     r = loop_add_deferred(options->loop, s3_run_step, run, &run->timer);
     if (r == 0)
         r = s3_destination_load(run, options->state_folder);
+    run->loss.noted = s3_run_losses(run);
     if (r == 0)
         r = disk_worker_new(options->loop, &run->worker);
     if (r == 0)
@@ -212,6 +213,7 @@ void s3_destination_status(const S3Destination *destination, DestinationStatus *
                                .refused_samples = counters->refused_samples,
                                .expired_ns = counters->expired_ns,
                                .missing_ns = counters->missing_ns,
+                               .deleted_ns = counters->deleted_ns,
                                .repeated_requests = counters->repeated,
                                .retries = counters->retries + target->retries,
                                .is_waiting = wait_ns > 0,

@@ -153,6 +153,7 @@ static int s3_item_fetch_window(S3Item *item, S3Profd *profd) {
     item->object = window.object;
     item->samples = window.samples;
     item->missing_ns = window.missing_ns;
+    item->deleted_ns = window.deleted_ns;
     return 0;
 }
 

@@ -37,7 +37,7 @@ typedef struct S3Item {
     size_t file;         /* of a snapshot that is a folder */
     char key[S3_KEY_MAX];
     S3Object object;
-    uint64_t samples, missing_ns;
+    uint64_t samples, missing_ns, deleted_ns;
     int error; /* of the last s3_item_fetch(), or of a key that is too long */
 } S3Item;
 

@@ -170,6 +170,7 @@ void s3_run_succeed(S3Run *self) {
     counters->objects++;
     counters->samples += self->item.samples;
     counters->missing_ns += self->item.missing_ns;
+    counters->deleted_ns += self->item.deleted_ns;
     counters->last_success_ns = clock_ns(CLOCK_REALTIME);
     s3_run_note_back(self);
     self->failures = 0;
@@ -187,6 +188,23 @@ static void s3_run_note_loss(S3Run *self, const char *sentence, long status) {
         "Destination '%s' does not get a recording: %s", self->config->name, sentence);
 }
 
+LossCounts s3_run_losses(const S3Run *self) {
+    const S3Counters *counters = &self->state.counters;
+
+    return (LossCounts){.expired_ns = counters->expired_ns, .deleted_ns = counters->deleted_ns};
+}
+
+void s3_run_note_losses(S3Run *self) {
+    const LossCounts counts = s3_run_losses(self);
+    char sentence[LOSS_SENTENCE_MAX];
+
+    if (loss_note_take(&self->loss, &counts, self->config->max_age_ns > 0, clock_monotonic_ns(),
+                       sentence))
+        log_struct(LOG_LEVEL_WARNING, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "gateway-profiles-lost"}, s3_run_field(self)),
+                   "Destination '%s' lost recordings: %s", self->config->name, sentence);
+}
+
 void s3_run_refuse(S3Run *self, const char *sentence, long status) {
     self->state.counters.refused++;
     self->state.counters.refused_samples += self->item.samples;
@@ -202,6 +220,18 @@ void s3_run_skip(S3Run *self) {
         self->failed_ns = self->item.slot.until_ns;
 }
 
+/* A window that profd does not give. Whether a counter of its own says why. */
+static bool s3_run_miss(S3Run *self) {
+    const S3Slot *slot = &self->item.slot;
+    uint64_t length_ns = slot->until_ns - slot->since_ns;
+    bool is_deleted = self->item.error == -ENODATA && self->profd.has_deleted;
+
+    self->state.counters.missing_ns += length_ns;
+    if (is_deleted)
+        self->state.counters.deleted_ns += length_ns;
+    return is_deleted;
+}
+
 void s3_run_lack(S3Run *self) {
     S3Item *item = &self->item;
     const S3Profd *profd = &self->profd;
@@ -214,9 +244,10 @@ void s3_run_lack(S3Run *self) {
     } else if (item->error == -EFBIG || (item->error == -EACCES && item->is_snapshot)) {
         s3_run_refuse(self, profd->problem, SEND_STATUS_LOST);
     } else {
-        if (!item->is_snapshot)
-            self->state.counters.missing_ns += item->slot.until_ns - item->slot.since_ns;
-        s3_run_note_loss(self, profd->problem, SEND_STATUS_LOST);
+        bool is_counted = !item->is_snapshot && s3_run_miss(self);
+
+        if (!is_counted)
+            s3_run_note_loss(self, profd->problem, SEND_STATUS_LOST);
         s3_run_finish(self);
     }
 }

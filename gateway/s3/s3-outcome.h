@@ -9,6 +9,7 @@
 #include "s3/s3-cleanup.h"
 #include "s3/s3-item.h"
 #include "send/disk-worker.h"
+#include "send/loss-note.h"
 #include "util/log.h"
 
 typedef struct S3Run {
@@ -46,6 +47,7 @@ typedef struct S3Run {
     long error_status; /* of last_error, see DestinationStatus */
     long last_status;  /* of HTTP; 0: no answer */
     bool is_late;      /* something was noted since the last object */
+    LossNote loss;
     LogRate error_rate, back_rate, lost_rate, state_rate;
 } S3Run;
 
@@ -64,6 +66,9 @@ void s3_run_keep_error(S3Run *self, const char *sentence, long status);
 void s3_run_note(void *userdata, const char *sentence, long status);
 void s3_run_fail(S3Run *self, const S3UploadResult *result);
 void s3_run_fail_with(S3Run *self, const char *sentence, long status);
+/* Logs what became too old or was deleted, if anything did. */
+void s3_run_note_losses(S3Run *self);
+LossCounts s3_run_losses(const S3Run *self);
 /* The item under way was uploaded; is never accepted; was not given by profd. */
 void s3_run_succeed(S3Run *self);
 void s3_run_refuse(S3Run *self, const char *sentence, long status);

@@ -82,8 +82,11 @@ static const struct {
     {"DiskFull", SEND_STATUS_SOURCE, -ENOTCONN, "The disk of profd is full."},
 };
 
-static int s3_profd_refused(S3Profd *profd, const char *error) {
+static int s3_profd_refused(S3Profd *profd, const char *error, const json_t *parameters) {
+    const char *reason = json_string_value(json_object_get(parameters, "reason"));
     size_t n = strlen(S3_INTERFACE);
+
+    profd->has_deleted = reason && strcmp(reason, "deleted") == 0;
 
     if (strcmp(error, "org.varlink.service.PermissionDenied") == 0)
         return s3_profd_fail(profd, -EACCES, "profd refuses its recordings to the gateway.");
@@ -107,7 +110,7 @@ static int s3_profd_receive(S3Profd *profd, Connection *connection, Reply *ret) 
                              "profd ended before it answered, or does not answer.");
     if (r < 0)
         return s3_profd_fail(profd, r, "profd gives no valid answer.");
-    return ret->error ? s3_profd_refused(profd, ret->error) : 0;
+    return ret->error ? s3_profd_refused(profd, ret->error, ret->parameters) : 0;
 }
 
 /* Takes ownership of the parameters. */
@@ -203,6 +206,8 @@ static void s3_profd_take_gaps(const json_t *snapshot, S3Window *window) {
         if (json_is_integer(json_object_get(gap, "cpu")) || until <= since)
             continue;
         window->missing_ns += (until - since) * NS_PER_US;
+        if (reason && strcmp(reason, "deleted") == 0)
+            window->deleted_ns += (until - since) * NS_PER_US;
         if (reason && strcmp(reason, "rebooted") == 0)
             window->older_ns = until * NS_PER_US;
     }
@@ -233,6 +238,7 @@ int s3_profd_window(S3Profd *profd, uint64_t since_ns, uint64_t until_ns, S3Wind
     window.samples = s3_profd_number(snapshot, "samples");
     s3_profd_take_gaps(snapshot, &window);
     window.missing_ns = MIN(window.missing_ns, until_ns - since_ns);
+    window.deleted_ns = MIN(window.deleted_ns, window.missing_ns);
     /* The snapshot exists as long as this connection. */
     r = s3_profd_snapshot(profd, name, "", &window.object);
     if (r == 0)

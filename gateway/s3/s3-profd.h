@@ -25,12 +25,14 @@ typedef struct S3Profd {
     const atomic_bool *stop; /* -ECANCELED soon after it is set */
     char problem[S3_SENTENCE_MAX];
     long problem_status; /* SEND_STATUS_SOURCE, _LOCAL or _LOST */
+    bool has_deleted;    /* of a window of -ENODATA: profd had recorded it */
 } S3Profd;
 
 typedef struct S3Window {
     S3Object object;
     uint64_t samples;
     uint64_t missing_ns; /* how much of the window was not recorded on any CPU */
+    uint64_t deleted_ns; /* of that, what profd has deleted */
     uint64_t older_ns;   /* the end of what an earlier boot recorded of it, which is not in the
                           * object; 0: nothing */
 } S3Window;

@@ -32,6 +32,7 @@ static const struct {
     { "refused_samples", offsetof(S3State, counters.refused_samples) },
     { "expired_ns",      offsetof(S3State, counters.expired_ns) },
     { "missing_ns",      offsetof(S3State, counters.missing_ns) },
+    { "deleted_ns",      offsetof(S3State, counters.deleted_ns) },
     { "repeated",        offsetof(S3State, counters.repeated) },
     { "last_success_ns", offsetof(S3State, counters.last_success_ns) },
 };

@@ -19,7 +19,7 @@ typedef struct S3DoneSnapshot {
 
 typedef struct S3Counters {
     uint64_t objects, requests, bytes, samples, retries, refused, refused_samples;
-    uint64_t expired_ns, missing_ns, repeated;
+    uint64_t expired_ns, missing_ns, deleted_ns, repeated;
     uint64_t last_success_ns;
 } S3Counters;
 

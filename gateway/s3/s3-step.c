@@ -129,6 +129,7 @@ static int s3_run_next_window(S3Run *self, uint64_t now_ns) {
 
     if (s3_schedule_take(&self->state, self->config, self->spread_ns, now_ns))
         s3_run_save(self);
+    s3_run_note_losses(self);
     until_ns = self->state.until_ns;
     self->newest_ns = MIN(self->newest_ns, until_ns);
     pause_ns = s3_schedule_next(until_ns, interval, self->spread_ns).due_ns;

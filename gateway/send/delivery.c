@@ -65,6 +65,10 @@ uint64_t delivery_missing_ns(const Delivery *delivery) {
     return delivery->interval->missing_ns;
 }
 
+uint64_t delivery_deleted_ns(const Delivery *delivery) {
+    return delivery->interval->deleted_ns;
+}
+
 static uint64_t delivery_hash(const SeriesList *series, size_t n) {
     uint64_t h = DELIVERY_SEED;
 

@@ -78,3 +78,4 @@ Range delivery_range(const Delivery *delivery);
 /* Whether it has used its delay. */
 bool delivery_has_begun(const Delivery *delivery);
 uint64_t delivery_missing_ns(const Delivery *delivery);
+uint64_t delivery_deleted_ns(const Delivery *delivery);

@@ -198,6 +198,7 @@ static void destination_counters(const SendCounters *counters, DestinationStatus
     ret->thinned_intervals = counters->thinned_intervals;
     ret->expired_ns = counters->expired_ns;
     ret->missing_ns = counters->missing_ns;
+    ret->deleted_ns = counters->deleted_ns;
     ret->repeated_requests = counters->repeated_requests;
     ret->retries = counters->retries;
 }

@@ -47,6 +47,7 @@ typedef struct DestinationStatus {
     uint64_t thinned_intervals; /* beyond the share of this host */
     uint64_t expired_ns;        /* too old for the engine, or the list of ranges was full */
     uint64_t missing_ns;        /* profd has nothing of it: not recorded, or deleted */
+    uint64_t deleted_ns;        /* of that, what profd deleted before it was sent */
     uint64_t repeated_requests; /* may have arrived twice */
     uint64_t retries;
     bool is_waiting;       /* backs off, until retry_ns */

@@ -37,6 +37,7 @@ static const StateCounter state_counters[] = {
     COUNTER("thinnedIntervals", thinned_intervals),
     COUNTER("expiredNs",        expired_ns),
     COUNTER("missingNs",        missing_ns),
+    COUNTER("deletedNs",        deleted_ns),
     COUNTER("repeatedRequests", repeated_requests),
     COUNTER("retries",          retries),
 };

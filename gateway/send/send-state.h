@@ -13,7 +13,7 @@ typedef struct SendCounters {
     uint64_t refused_intervals, refused_samples;
     uint64_t dropped_samples, other_samples;
     uint64_t thinned_intervals;
-    uint64_t expired_ns, missing_ns;
+    uint64_t expired_ns, missing_ns, deleted_ns;
     uint64_t repeated_requests, retries;
 } SendCounters;
 

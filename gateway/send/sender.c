@@ -157,6 +157,7 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
     bool was_backlog = sender->backlog == delivery;
     Range range = delivery_range(delivery);
     uint64_t missing_ns = delivery_missing_ns(delivery);
+    uint64_t deleted_ns = delivery_deleted_ns(delivery);
 
     sender_forget(sender, delivery);
     if (was_backlog)
@@ -166,6 +167,7 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
         sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         sender_count(sender, result);
         sender->state.counters.missing_ns += missing_ns;
+        sender->state.counters.deleted_ns += deleted_ns;
         if (result->requests > 0)
             sender_succeed(sender);
         else if (result->is_refused)
@@ -263,6 +265,23 @@ static bool sender_is_live_under_way(const Sender *sender) {
     return false;
 }
 
+static LossCounts sender_losses(const Sender *sender) {
+    const SendCounters *counters = &sender->state.counters;
+
+    return (LossCounts){.expired_ns = counters->expired_ns, .deleted_ns = counters->deleted_ns};
+}
+
+static void sender_note_losses(Sender *sender) {
+    const LossCounts counts = sender_losses(sender);
+    char sentence[LOSS_SENTENCE_MAX];
+
+    if (loss_note_take(&sender->loss, &counts, sender->rules.max_age_ns > 0, clock_monotonic_ns(),
+                       sentence))
+        log_struct(LOG_LEVEL_WARNING, 0,
+                   LOG_FIELDS({"PROFD_EVENT", "gateway-profiles-lost"}, sender_field(sender)),
+                   "Destination '%s' lost profiles: %s", sender->config->name, sentence);
+}
+
 static void sender_miss(Sender *sender) {
     sender->unreadable = 0;
     sender->state.counters.missing_ns += sender->window.until_ns - sender->window.since_ns;
@@ -337,6 +356,7 @@ static void sender_on_window(void *userdata, int error, Interval *interval) {
         return;
     }
     if (error == -ENODATA) {
+        sender->state.counters.deleted_ns += interval ? interval->deleted_ns : 0;
         sender_miss(sender);
         sender_save(sender);
     } else if (error == -EACCES)
@@ -363,7 +383,11 @@ static void sender_read_backlog(Sender *sender) {
     SourceWindow window;
     int r;
 
-    if (!backlog_next(&sender->state, &sender->rules, sender->merge, &time, &sender->window)) {
+    bool has_next =
+        backlog_next(&sender->state, &sender->rules, sender->merge, &time, &sender->window);
+
+    sender_note_losses(sender);
+    if (!has_next) {
         sender->merge = 1;
         return;
     }
@@ -382,6 +406,7 @@ static void sender_read_backlog(Sender *sender) {
 
 /* Does what is due, and arranges to be called again. */
 static void sender_work(Sender *sender) {
+    sender_note_losses(sender);
     if (sender->job || sender->backlog || sender_is_live_under_way(sender) ||
         sender->state.unsent.n == 0)
         return;
@@ -493,6 +518,7 @@ int sender_start(Sender *sender) {
     sender->refused_rate = sender->again_rate = sender->warned_rate = sender->save_rate =
         (LogRate){.interval_ns = SENDER_LOG_EVERY_NS, .burst = 1};
     sender->settings.counters = &sender->state.counters;
+    sender->loss.noted = sender_losses(sender);
     flights = state_file_flights(sender->state_folder, sender->config->name);
     sender->flights_fd = state_file_open_flights(sender->state_folder, sender->config->name);
     r = disk_worker_new(sender->settings.loop, &sender->settings.worker);

@@ -6,6 +6,7 @@
 
 #include "send/backlog.h"
 #include "send/delivery.h"
+#include "send/loss-note.h"
 #include "source/source.h"
 #include "util/log.h"
 
@@ -42,6 +43,7 @@ typedef struct Sender {
     long error_status; /* see DestinationStatus */
     char last_error[256];
     uint64_t last_error_ns;
+    LossNote loss;
     LogRate refused_rate, again_rate, warned_rate, save_rate;
 } Sender;
 

@@ -13,6 +13,11 @@ typedef struct IntervalGaps {
 void interval_gaps_done(IntervalGaps *gaps);
 /* A mark of the stream that is a gap. */
 int interval_gaps_add(IntervalGaps *gaps, const PdStreamMark *mark);
-/* How much of [since, until) was not recorded; forgets the gaps that end before `until`. */
+typedef struct IntervalMissing {
+    uint64_t all_ns;     /* was not recorded, or is not there any more */
+    uint64_t deleted_ns; /* of it, what profd had recorded and has deleted */
+} IntervalMissing;
+
+/* How much of [since, until) is missing; forgets the gaps that end before `until`. */
 int interval_gaps_take(IntervalGaps *gaps, uint64_t since_ns, uint64_t until_ns,
-                       uint64_t *ret_missing_ns);
+                       IntervalMissing *ret);

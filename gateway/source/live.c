@@ -154,14 +154,14 @@ static int live_cut(Live *live) {
     const Cutter *cutter = &live->cutter;
     Interval *interval;
     Profile *profile;
-    uint64_t missing_ns = 0;
+    IntervalMissing missing = {};
     int r = profile_builder_take(live->builder, &profile);
 
     if (r < 0)
         return r;
     profile->real_offset = cutter->real_offset;
     profile->real_known = true;
-    r = interval_gaps_take(&live->gaps, cutter->since_ns, cutter->until_ns, &missing_ns);
+    r = interval_gaps_take(&live->gaps, cutter->since_ns, cutter->until_ns, &missing);
     if (r == 0 && cutter->is_torn) {
         profile_free(profile);
         return 0;
@@ -172,7 +172,8 @@ static int live_cut(Live *live) {
         profile_free(profile);
     if (r < 0)
         return r;
-    interval->missing_ns = missing_ns;
+    interval->missing_ns = missing.all_ns;
+    interval->deleted_ns = missing.deleted_ns;
     live_hand_over(live, interval);
     return 0;
 }

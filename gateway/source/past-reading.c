@@ -71,6 +71,8 @@ static int past_reading_follow(PastReading *reading, const PastWindow *window, u
 
     if (r == 0)
         r = past_reading_refused(source_link_follow(reading->options.link, follow, problem));
+    if (r == -ENODATA)
+        reading->lack = follow_lack(follow);
     if (r == 0)
         r = profile_builder_begin(reading->builder, follow_reader(follow));
     if (r < 0)
@@ -190,10 +192,23 @@ static int past_reading_join_older(PastReading *reading, const PastWindow *windo
     return r;
 }
 
+/* Says of a window that is not there why. */
+static int past_reading_make_nothing(const PastWindow *window, const IntervalMissing *missing,
+                                     Interval **ret) {
+    int r = interval_new(window->since_ns, window->until_ns, NULL, NULL, ret);
+
+    if (r < 0)
+        return r;
+    (*ret)->missing_ns = missing->all_ns;
+    (*ret)->deleted_ns = missing->deleted_ns;
+    return -ENODATA;
+}
+
 static int past_reading_finish(PastReading *reading, const PastWindow *window, Interval **ret) {
-    uint64_t missing_ns, length_ns = window->until_ns - window->since_ns;
+    uint64_t length_ns = window->until_ns - window->since_ns;
+    IntervalMissing missing;
     Profile *profile;
-    int r = interval_gaps_take(&reading->gaps, window->since_ns, window->until_ns, &missing_ns);
+    int r = interval_gaps_take(&reading->gaps, window->since_ns, window->until_ns, &missing);
 
     if (r == 0)
         r = profile_builder_take(reading->builder, &profile);
@@ -202,14 +217,16 @@ static int past_reading_finish(PastReading *reading, const PastWindow *window, I
     /* Before it gets names the state of all processes is not needed any more. */
     if (window->until_ns >= reading->end_ns)
         past_reading_rest(reading);
-    if (profile->samples == 0 && missing_ns >= length_ns) {
+    if (profile->samples == 0 && missing.all_ns >= length_ns) {
         profile_free(profile);
-        return -ENODATA;
+        return past_reading_make_nothing(window, &missing, ret);
     }
     r = namer_make(reading->options.namer, profile, window->since_ns, window->until_ns, ret);
-    if (r == 0)
-        (*ret)->missing_ns = missing_ns;
-    return r;
+    if (r < 0)
+        return r;
+    (*ret)->missing_ns = missing.all_ns;
+    (*ret)->deleted_ns = missing.deleted_ns;
+    return 0;
 }
 
 bool past_reading_has_stream(const PastReading *reading) {
@@ -219,6 +236,16 @@ bool past_reading_has_stream(const PastReading *reading) {
 bool past_reading_goes_on(const PastReading *reading, const PastWindow *window) {
     return past_reading_may_go_on(window) && past_reading_has_stream(reading) &&
            reading->at_ns == window->since_ns && window->until_ns <= reading->end_ns;
+}
+
+/* profd has nothing of a window, nor of those behind it that were asked for with it. */
+static int past_reading_lack(PastReading *reading, const PastWindow *window, Interval **ret) {
+    uint64_t length_ns = window->until_ns - window->since_ns;
+    const IntervalMissing missing = {.all_ns = length_ns,
+                                     .deleted_ns = reading->lack == PD_GAP_DELETED ? length_ns : 0};
+
+    past_reading_rest(reading);
+    return past_reading_make_nothing(window, &missing, ret);
 }
 
 /* With the stream that goes on, or with one that is asked for up to end_ns. -ESTALE: the window has
@@ -238,6 +265,8 @@ static int past_reading_read(PastReading *reading, const PastWindow *window, uin
     }
     if (r == 0)
         r = past_reading_join_older(reading, window);
+    if (r == -ENODATA)
+        return past_reading_lack(reading, window, ret);
     if (r < 0) {
         past_reading_rest(reading);
         return past_reading_broken(r);

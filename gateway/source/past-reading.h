@@ -38,6 +38,7 @@ typedef struct PastReading {
     uint64_t real_offset; /* by which samples are cut; 0: not known yet */
     uint64_t older_ns;    /* the end of what an earlier boot recorded; 0: nothing */
     PdStreamMark older;   /* the gap that it leaves */
+    PdGapReason lack;     /* why profd has nothing of what was asked for last */
     bool is_torn;         /* the wall clock was set */
     bool has_held, is_over;
     FollowItem held; /* the first sample behind the last window */
@@ -49,8 +50,8 @@ bool past_reading_has_stream(const PastReading *reading);
 bool past_reading_goes_on(const PastReading *reading, const PastWindow *window);
 /* Ends the stream; the next window begins another one. */
 void past_reading_rest(PastReading *reading);
-/* The interval of a window. window->selection is not NULL. -ENODATA: nothing was recorded then;
- * -EACCES: profd denies this window and no other; -ENOTCONN: profd is away or refuses; -EPIPE:
- * its stream of the window breaks off or cannot be read; -EIO: no profile can be made of it;
- * -ENOMEM. */
+/* The interval of a window. window->selection is not NULL. -ENODATA: nothing was recorded then,
+ * and the interval has no profile; -EACCES: profd denies this window and no other; -ENOTCONN: profd
+ * is away or refuses; -EPIPE: its stream of the window breaks off or cannot be read; -EIO: no
+ * profile can be made of it; -ENOMEM. */
 int past_reading_take(PastReading *reading, const PastWindow *window, Interval **ret);

@@ -53,9 +53,10 @@ typedef struct SourceWindow {
 } SourceWindow;
 
 /* On the thread of the loop. error 0: an interval, borrowed as above, maybe without samples;
- * -ENODATA: nothing was recorded then, or all of it was deleted; -EACCES: it is for administrators
- * only, for good; -ENOTCONN: profd is away or refuses, ask again later; -EPIPE: profd began to give
- * it and broke off, as it does when it is restarted, or cannot read it; another negative errno. */
+ * -ENODATA: nothing was recorded then, or all of it was deleted, and the interval has no profile
+ * but says how much is missing and deleted; -EACCES: it is for administrators only, for good;
+ * -ENOTCONN: profd is away or refuses, ask again later; -EPIPE: profd began to give it and broke
+ * off, as it does when it is restarted, or cannot read it; another negative errno. */
 typedef void (*SourceDone)(void *userdata, int error, Interval *interval);
 /* -EINVAL: the window is empty, or has not ended. */
 int source_window(Source *source, const SourceWindow *window, SourceDone done, void *userdata,

@@ -54,6 +54,7 @@ static void status_json_counters(Fields *f, const DestinationStatus *send) {
     fields_u64(f, "thinnedIntervals", send->thinned_intervals);
     status_json_us(f, "expiredUsec", send->expired_ns);
     status_json_us(f, "missingUsec", send->missing_ns);
+    status_json_us(f, "deletedUsec", send->deleted_ns);
     fields_u64(f, "repeatedRequests", send->repeated_requests);
     fields_u64(f, "retries", send->retries);
 }

@@ -60,6 +60,7 @@ ROW(other, d->other_samples)
 ROW(thinned, d->thinned_intervals)
 ROW(expired, SECONDS(d->expired_ns))
 ROW(not_there, SECONDS(d->missing_ns))
+ROW(deleted, SECONDS(d->deleted_ns))
 ROW(repeated, d->repeated_requests)
 ROW(retries, d->retries)
 
@@ -100,8 +101,9 @@ static const StatusRow send_rows[] = {
     { "profd_gateway_destination_dropped_samples_total",    "counter", "Samples that rules dropped",                                        status_row_dropped           },
     { "profd_gateway_destination_other_samples_total",      "counter", "Samples of series or stacks above a limit, sent as other",           status_row_other             },
     { "profd_gateway_destination_thinned_intervals_total",  "counter", "Intervals that Share= left out",                                    status_row_thinned           },
-    { "profd_gateway_destination_expired_seconds_total",    "counter", "Time whose samples became too old for the engine before they were sent", status_row_expired     },
-    { "profd_gateway_destination_missing_seconds_total",    "counter", "Time of which profd had no samples any more, or gave none",        status_row_not_there         },
+    { "profd_gateway_destination_expired_seconds_total",    "counter", "Time that became too old for the engine before it was sent",       status_row_expired           },
+    { "profd_gateway_destination_missing_seconds_total",    "counter", "Time that profd did not record, had deleted, or did not give",      status_row_not_there         },
+    { "profd_gateway_destination_deleted_seconds_total",    "counter", "Time that profd had recorded and deleted before it was sent",      status_row_deleted           },
     { "profd_gateway_destination_repeated_requests_total",  "counter", "Requests that may have arrived twice",                             status_row_repeated          },
     { "profd_gateway_destination_retries_total",            "counter", "Requests that were tried again",                                   status_row_retries           },
 };

@@ -36,6 +36,7 @@ struct Follow {
     uint64_t sample_ns;   /* of the last sample that was returned */
     uint64_t returned_ns; /* samples up to here were returned by an earlier connection; 0: none */
     bool marked;
+    PdGapReason lack;
 };
 
 Follow *follow_free(Follow *follow) {
@@ -62,6 +63,7 @@ int follow_new(const FollowOptions *options, Follow **ret) {
     follow->until_us = options->until_us;
     follow->every_us = options->every_us;
     follow->fd = -1;
+    follow->lack = PD_GAP_UNKNOWN;
     *ret = TAKE_PTR(follow);
     return 0;
 }
@@ -120,6 +122,19 @@ static void follow_name_error(const char *error, char ret[FOLLOW_ERROR_MAX]) {
     snprintf(ret, FOLLOW_ERROR_MAX, "%s", strncmp(error, INTERFACE, n) == 0 ? error + n : error);
 }
 
+static PdGapReason follow_reason(const Reply *reply) {
+    const char *name = json_string_value(json_object_get(reply->parameters, "reason"));
+    PdGapReason reason = PD_GAP_UNKNOWN;
+
+    if (name)
+        (void)pd_gap_reason_from_name(name, &reason);
+    return reason;
+}
+
+PdGapReason follow_lack(const Follow *follow) {
+    return follow->lack;
+}
+
 int follow_connect(Follow *follow, Connection *connection, uint64_t timeout_ns,
                    char ret_error[FOLLOW_ERROR_MAX]) {
     char boot_id[BOOT_ID_MAX];
@@ -140,6 +155,7 @@ int follow_connect(Follow *follow, Connection *connection, uint64_t timeout_ns,
         return r;
     if (reply.error) {
         follow_name_error(reply.error, ret_error);
+        follow->lack = follow_reason(&reply);
         return -EREMOTEIO;
     }
     snprintf(boot_id, sizeof(boot_id), "%s", follow_boot_id(&reply));

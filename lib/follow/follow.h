@@ -56,6 +56,9 @@ DEFINE_CLEANUP(Follow *, follow_free);
  */
 int follow_connect(Follow *follow, Connection *connection, uint64_t timeout_ns,
                    char ret_error[FOLLOW_ERROR_MAX]);
+/* After a follow_connect() that profd refused by WindowUnavailable: why nothing of the window is
+ * there. PD_GAP_UNKNOWN: profd did not say. */
+PdGapReason follow_lack(const Follow *follow);
 /* The parameters of the call; NULL: no memory. */
 json_t *follow_parameters(const Follow *follow);
 /* Takes over the descriptor of the upgraded connection, which blocks for FOLLOW_SILENCE_S at most,

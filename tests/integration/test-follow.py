@@ -193,6 +193,12 @@ def deleted_segments_are_a_gap():
         v.one("Rotate", session="default")
     got = Stream(sinceUsec=since, untilUsec=now_us()).to_end()
     check(any(gap[3] == DELETED for gap in got.gaps), f"the gaps are {got.gaps} of {since} to {until}")
+    try:
+        Stream(sinceUsec=since, untilUsec=since + 1000).to_end()
+    except Fault as refusal:
+        equal((refusal.name, refusal.parameters["reason"]), ("WindowUnavailable", "deleted"), "the refusal of a window of which all was deleted")
+    else:
+        check(False, "a window of which all was deleted is no refusal")
 
 
 @test

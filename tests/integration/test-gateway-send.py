@@ -24,6 +24,7 @@ from gateway import Sender, send  # noqa: E402
 from profctl import profctl  # noqa: E402
 from recording import plain  # noqa: E402
 from scene import Scene  # noqa: E402
+from varlink import Varlink  # noqa: E402
 from workload import LONG, scratch, spinning  # noqa: E402
 from tap import check, equal, main, test  # noqa: E402
 
@@ -168,6 +169,40 @@ def engine_that_was_away_gets_each_interval_once():
         check(repeated_requests(engine.profiles) <= g.counter("there", "repeatedRequests"),
               f"{repeated_requests(engine.profiles)} requests came twice: {g.state_of('there')}")
         check_whole(engine.profiles, until, g.interval_ns)
+
+
+@test
+def what_profd_deletes_while_an_engine_is_away_is_counted_and_logged():
+    """A pause of the recording is no such loss."""
+    with scratch() as folder, spinning(), Daemon(folder, config=Run.config) as daemon, Engine() as engine, \
+            Sender(folder, daemon.control(), send("there", "pyroscope", engine.url)) as g, Varlink(daemon.control(), timeout=LIMIT_S) as v:
+        g.wait_until(engine.taken, "the first interval")
+        engine.stop()
+        begin = time.time()
+        time.sleep(4)
+        v.one("Rotate", session="default")
+        # Two intervals may have been on their way.
+        most_s = time.time() - begin + 3
+        time.sleep(1)
+        v.one("Rotate", session="default")
+        equal(v.one("Vacuum", maxSegments=1)["removed"], 1, "segments that were removed")
+        v.one("Pause", session="default")
+        time.sleep(2)
+        v.one("Resume", session="default")
+        engine.start()
+        g.settle("there")
+        # The status is written once a second.
+        g.wait_until(lambda: g.destination("there").get("backlogUsec") == 0 and g.destination("there")["deletedUsec"] > 0, "the status")
+        status = g.destination("there")
+        g.stop()
+        log = g.log()
+        deleted_s, missing_s = (g.counter("there", key) / SECOND for key in ("deletedNs", "missingNs"))
+    check(2 < deleted_s <= most_s, f"{deleted_s} s were deleted, and the engine was away for {most_s} s before")
+    check(deleted_s + 1.5 < missing_s < deleted_s + 4, f"{missing_s} s are missing, {deleted_s} of them deleted, and 2 s were paused")
+    check(status["missingUsec"] >= status["deletedUsec"], f"the status is {status}")
+    check(re.search(r"lost profiles: profd deleted \d+ s, to stay within its limits", log), log[-2000:])
+    seconds = sum(int(n) for n in re.findall(r"lost profiles: profd deleted (\d+) s", log))
+    check(0 < seconds <= deleted_s + 1, f"the log says that {seconds} s were deleted, of {deleted_s}")
 
 
 @test

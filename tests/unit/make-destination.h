@@ -43,6 +43,7 @@ static struct {
     int window_error;
     uint64_t longest_window_ns; /* profd refuses longer ones; 0: none */
     int long_window_error;      /* with this error; 0: -EACCES */
+    uint64_t window_deleted_ns; /* of each window, which says so also with -ENODATA */
     size_t windows;
     size_t stop_at; /* requests that arrived */
     Arrived arrived[ARRIVED_MAX];
@@ -197,8 +198,10 @@ static inline int test_window(void *userdata) {
     if (world.longest_window_ns > 0 &&
         job->window.until_ns - job->window.since_ns > world.longest_window_ns)
         error = world.long_window_error ? world.long_window_error : -EACCES;
-    if (error == 0)
+    if (error == 0 || world.window_deleted_ns > 0) {
         interval = interval_of(job->window.since_ns, job->window.until_ns);
+        interval->missing_ns = interval->deleted_ns = world.window_deleted_ns;
+    }
     (void)source_job_cancel(job);
     done(arg, error, interval);
     return 0;

@@ -53,6 +53,7 @@ typedef struct SnapshotFailure {
     SnapshotError error;
     int code;                         /* a negative errno, if there is one */
     uint64_t oldest_ns, newest_ns;    /* CLOCK_REALTIME; both 0: nothing exists */
+    PdGapReason reason;               /* SNAPSHOT_UNAVAILABLE: why nothing of the window exists */
     uint64_t limit_bytes, need_bytes; /* need_bytes: at least, including what counts already */
     char text[SNAPSHOT_TEXT_MAX];     /* one sentence, or the filters that match nothing */
     NearNames near;                   /* similar names in the window */

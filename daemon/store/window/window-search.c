@@ -24,6 +24,7 @@ typedef struct Search {
     Folder *folder;
     Entry *entries;
     size_t n_entries;
+    uint64_t next_number; /* of a segment of the folder */
     bool has_view;
     SegmentView view;
     Entry view_entry;
@@ -54,6 +55,7 @@ static int window_search_copy_entries(Search *s) {
     if (!s->entries)
         return -ENOMEM;
     s->n_entries = s->folder->n_entries;
+    s->next_number = s->folder->next_number;
     if (s->n_entries > 0)
         memcpy(s->entries, s->folder->entries, s->n_entries * sizeof(*s->entries));
     return 0;
@@ -266,6 +268,77 @@ static void window_search_find_span(Search *s, uint64_t *ret_oldest, uint64_t *r
     }
 }
 
+/* Uses the segments whose manifests were read; they reach back to before the window. */
+static int window_search_cover(Search *s) {
+    const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
+    size_t n = 0;
+    int r;
+
+    if (!known)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_entries; i++) {
+        if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
+            continue;
+        /* Only the entries after the last unread one count. */
+        if (!s->entries[i].is_known)
+            n = 0;
+        known[n++] = &s->entries[i];
+    }
+    if (s->has_view)
+        known[n++] = &s->view_entry;
+    r = window_cover(s->window, s->query, known, n);
+    free(known);
+    return r;
+}
+
+/* The longest gap of all CPUs in the window. */
+static PdGapReason window_search_longest(const PdCoverage *coverage) {
+    PdGapReason reason = PD_GAP_UNKNOWN;
+    uint64_t longest_ns = 0;
+
+    for (size_t i = 0; i < coverage->n_gaps; i++) {
+        const PdGap *gap = &coverage->gaps[i];
+
+        if (gap->cpu == PD_ALL_CPUS && gap->to_ns - gap->from_ns > longest_ns) {
+            longest_ns = gap->to_ns - gap->from_ns;
+            reason = gap->reason;
+        }
+    }
+    return reason;
+}
+
+/* Whose clock the time without recordings is on: the first segment behind it, else the last one. */
+static const Entry *window_search_behind(const Search *s) {
+    const Entry *last = NULL;
+
+    for (size_t i = 0; i < s->n_entries; i++) {
+        const Entry *entry = &s->entries[i];
+
+        if (!entry_is_readable(entry) || !window_search_is_recorded(entry))
+            continue;
+        last = entry;
+        if (window_search_begin_of(s->query, entry) > s->query->since_ns)
+            return entry;
+    }
+    return s->has_view ? &s->view_entry : last;
+}
+
+/* Why nothing of the window exists. The oldest go first, and numbers begin at 1. */
+static PdGapReason window_search_reason(Search *s, uint64_t oldest_ns, const Entry *first) {
+    const WindowQuery *q = s->query;
+    const Entry *behind = window_search_behind(s);
+    Window *w = s->window;
+
+    if (oldest_ns == 0)
+        return s->next_number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED;
+    if (!q->by_monotonic && q->until_ns > 0 && q->until_ns <= oldest_ns)
+        return first->name.number > 1 ? PD_GAP_DELETED : PD_GAP_NOT_STARTED;
+    if (!behind)
+        return PD_GAP_UNKNOWN;
+    memcpy(w->boot, behind->boot, sizeof(w->boot));
+    return window_search_cover(s) < 0 ? PD_GAP_UNKNOWN : window_search_longest(&w->coverage);
+}
+
 static int window_search_judge(Search *s, SnapshotFailure *why) {
     const WindowQuery *q = s->query;
     Window *w = s->window;
@@ -277,7 +350,8 @@ static int window_search_judge(Search *s, SnapshotFailure *why) {
         *why = (SnapshotFailure){.error = SNAPSHOT_UNAVAILABLE,
                                  .code = -ENODATA,
                                  .oldest_ns = oldest,
-                                 .newest_ns = newest};
+                                 .newest_ns = newest,
+                                 .reason = window_search_reason(s, oldest, &first)};
         snprintf(why->text, sizeof(why->text), "Nothing in the window is recorded");
         return -ENODATA;
     }
@@ -307,29 +381,6 @@ static int window_search_set_times(Window *w, const WindowQuery *q) {
         part->manifest = manifest_free(part->manifest);
     }
     return 0;
-}
-
-/* Uses the segments whose manifests were read; they reach back to before the window. */
-static int window_search_cover(Search *s) {
-    const Entry **known = calloc(s->n_entries + 1, sizeof(*known));
-    size_t n = 0;
-    int r;
-
-    if (!known)
-        return -ENOMEM;
-    for (size_t i = 0; i < s->n_entries; i++) {
-        if (s->has_view && s->entries[i].name.number == s->view_entry.name.number)
-            continue;
-        /* Only the entries after the last unread one count. */
-        if (!s->entries[i].is_known)
-            n = 0;
-        known[n++] = &s->entries[i];
-    }
-    if (s->has_view)
-        known[n++] = &s->view_entry;
-    r = window_cover(s->window, s->query, known, n);
-    free(known);
-    return r;
 }
 
 static int window_search_run(Search *s, SnapshotFailure *why) {

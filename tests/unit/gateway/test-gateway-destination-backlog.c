@@ -2,6 +2,28 @@
 /* The backlog is read from profd again, in windows, beside the live intervals. */
 #include "make-destination.h"
 #include "test.h"
+#include "util/log.h"
+
+static char losses[4096]; /* the entries of gateway-profiles-lost, a line each */
+static unsigned n_losses;
+
+static int keep_losses(LogLevel level _unused_, int error _unused_, const char *message,
+                       const LogField *fields, size_t n) {
+    size_t used = strlen(losses);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].value, "gateway-profiles-lost") == 0) {
+            (void)snprintf(losses + used, sizeof(losses) - used, "%s\n", message);
+            n_losses++;
+        }
+    return 0;
+}
+
+static void begin_losses(void) {
+    losses[0] = '\0';
+    n_losses = 0;
+    log_set_backend(keep_losses);
+}
 
 TEST(time_that_was_not_followed_is_read_as_windows) {
     Scene scene;
@@ -43,6 +65,66 @@ TEST(live_interval_is_not_counted_as_too_old_while_it_is_sent) {
     CHECK_EQ(world.n_arrived, 1);
     CHECK_EQ(status_of(&scene).expired_ns, 0);
     scene_end(&scene);
+}
+
+/* profd deletes the oldest first: two windows as a whole, and half of the third one. */
+TEST(time_that_profd_deleted_is_counted_and_logged_apart_from_what_was_not_recorded) {
+    Scene scene;
+
+    begin_losses();
+    scene_begin(&scene);
+    world.window_deleted_ns = INTERVAL;
+    world.window_error = -ENODATA;
+    offer(&scene, 0);
+    offer(&scene, 3);
+    run_until(2);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(status_of(&scene).missing_ns, 2 * INTERVAL);
+    CHECK_EQ(status_of(&scene).deleted_ns, 2 * INTERVAL);
+    CHECK_EQ(n_losses, 1);
+    CHECK(strstr(losses, "Destination 'there' lost profiles: profd deleted 1 s, "));
+    world.window_error = 0;
+    world.window_deleted_ns = INTERVAL / 2;
+    offer(&scene, 5);
+    run_until(4);
+    run_for(NS_PER_SECOND / 10);
+    CHECK_EQ(status_of(&scene).deleted_ns, 5 * INTERVAL / 2);
+    CHECK_EQ(status_of(&scene).missing_ns, 5 * INTERVAL / 2);
+    /* At most once a minute. */
+    CHECK_EQ(n_losses, 1);
+    scene_restart(&scene);
+    CHECK_EQ(status_of(&scene).deleted_ns, 5 * INTERVAL / 2);
+    world.window_error = -ENODATA;
+    world.window_deleted_ns = 0;
+    offer(&scene, 8);
+    run_until(5);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(status_of(&scene).missing_ns, 9 * INTERVAL / 2);
+    CHECK_EQ(status_of(&scene).deleted_ns, 5 * INTERVAL / 2);
+    CHECK_EQ(n_losses, 1);
+    scene_end(&scene);
+    log_set_backend(NULL);
+}
+
+/* As after an absence that was longer than the engine accepts. */
+TEST(time_that_became_too_old_is_logged_once_with_its_length) {
+    Scene scene;
+
+    begin_losses();
+    scene_begin(&scene);
+    scene.config.max_age_ns = 60 * INTERVAL;
+    scene_restart(&scene);
+    offer(&scene, 0);
+    offer(&scene, 90);
+    run_until(2);
+    run_for(NS_PER_SECOND / 2);
+    CHECK(status_of(&scene).expired_ns >= 40 * INTERVAL);
+    CHECK_EQ(n_losses, 1);
+    CHECK(strstr(losses, "Destination 'there' lost profiles: "));
+    CHECK(strstr(losses, " s became too old for the engine (MaxAgeSec=) before they were sent"));
+    CHECK(!strstr(losses, "deleted"));
+    scene_end(&scene);
+    log_set_backend(NULL);
 }
 
 TEST(rate_limits_the_backlog_and_no_live_interval) {

@@ -205,11 +205,15 @@ static PdStreamMark gap_of(uint64_t from_s, uint64_t to_s, PdGapReason reason) {
                                   .reason = reason}};
 }
 
-static uint64_t missing_in(IntervalGaps *gaps, uint64_t since_s, uint64_t until_s) {
-    uint64_t missing_ns = UINT64_MAX;
+static IntervalMissing missing_of(IntervalGaps *gaps, uint64_t since_s, uint64_t until_s) {
+    IntervalMissing missing = {UINT64_MAX, UINT64_MAX};
 
-    (void)interval_gaps_take(gaps, since_s * NS_PER_SECOND, until_s * NS_PER_SECOND, &missing_ns);
-    return missing_ns / NS_PER_SECOND;
+    (void)interval_gaps_take(gaps, since_s * NS_PER_SECOND, until_s * NS_PER_SECOND, &missing);
+    return missing;
+}
+
+static uint64_t missing_in(IntervalGaps *gaps, uint64_t since_s, uint64_t until_s) {
+    return missing_of(gaps, since_s, until_s).all_ns / NS_PER_SECOND;
 }
 
 TEST(gap_counts_in_each_interval_that_it_lies_in) {
@@ -223,6 +227,25 @@ TEST(gap_counts_in_each_interval_that_it_lies_in) {
     CHECK_EQ(missing_in(&gaps, 1010, 1020), 3);
     CHECK_EQ(missing_in(&gaps, 1020, 1030), 5);
     CHECK_EQ(missing_in(&gaps, 1030, 1040), 10);
+    interval_gaps_done(&gaps);
+}
+
+TEST(what_was_deleted_is_told_apart_from_what_was_not_recorded) {
+    IntervalGaps gaps = {};
+    const PdStreamMark marks[] = {gap_of(1, 13, PD_GAP_DELETED), gap_of(15, 17, PD_GAP_DOWN)};
+    IntervalMissing missing;
+
+    for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+        CHECK_OK(interval_gaps_add(&gaps, &marks[i]));
+    missing = missing_of(&gaps, 1000, 1010);
+    CHECK_EQ(missing.all_ns, 9 * NS_PER_SECOND);
+    CHECK_EQ(missing.deleted_ns, 9 * NS_PER_SECOND);
+    missing = missing_of(&gaps, 1010, 1020);
+    CHECK_EQ(missing.all_ns, 5 * NS_PER_SECOND);
+    CHECK_EQ(missing.deleted_ns, 3 * NS_PER_SECOND);
+    missing = missing_of(&gaps, 1020, 1030);
+    CHECK_EQ(missing.all_ns, 0);
+    CHECK_EQ(missing.deleted_ns, 0);
     interval_gaps_done(&gaps);
 }
 

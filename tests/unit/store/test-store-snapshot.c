@@ -205,6 +205,7 @@ TEST(a_missing_window_is_reported_with_the_existing_span) {
     CHECK(s.failed);
     CHECK_EQ(s.failure.error, SNAPSHOT_UNAVAILABLE);
     CHECK(s.failure.oldest_ns > 0 && s.failure.oldest_ns < s.failure.newest_ns);
+    CHECK_EQ(s.failure.reason, PD_GAP_NOT_STARTED);
     wanted = request("none");
     wanted.session = "nobody";
     CHECK_OK(make(&s, &wanted));
