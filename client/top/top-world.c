@@ -225,8 +225,9 @@ int top_world_add(TopWorld *world, const Profile *profile, uint64_t complete_ns)
     return top_world_thin(world);
 }
 
+/* A sleep has no length on the clock of the samples, by which slices are cut. */
 int top_world_note_gap(TopWorld *world, const PdGap *gap) {
-    if (!pd_gap_counts(gap))
+    if (!pd_gap_counts(gap) || gap->reason == PD_GAP_ASLEEP)
         return 0;
     /* The stream has the gaps of a segment before its samples, when no begin is known yet. */
     world->gaps.from_ns = world->begin_ns;

@@ -21,11 +21,22 @@ typedef struct IntervalPod {
     char *namespace, *pod, *container;
 } IntervalPod;
 
+/* CLOCK_REALTIME. */
+typedef struct IntervalSleep {
+    uint64_t since_ns, until_ns;
+} IntervalSleep;
+
+enum { INTERVAL_SLEEPS_MAX = 8 };
+
 typedef struct Interval {
     unsigned references;
     uint64_t since_ns, until_ns; /* CLOCK_REALTIME */
     uint64_t missing_ns;         /* how much of it was not recorded, as far as profd says */
     uint64_t deleted_ns;         /* of that, what profd has deleted */
+    /* When the machine slept after the interval before, as far as profd says and they fit in; of
+     * one that was followed. */
+    IntervalSleep sleeps[INTERVAL_SLEEPS_MAX];
+    size_t n_sleeps;
     Profile *profile;
     FrameNames *names;
     IntervalPod *pods; /* sorted by cgroup */

@@ -220,16 +220,17 @@ void s3_run_skip(S3Run *self) {
         self->failed_ns = self->item.slot.until_ns;
 }
 
-/* A window that profd does not give. Whether a counter of its own says why. */
+/* A window that profd does not give. False: it may have been recorded, and no other counter says
+ * so. */
 static bool s3_run_miss(S3Run *self) {
     const S3Slot *slot = &self->item.slot;
     uint64_t length_ns = slot->until_ns - slot->since_ns;
-    bool is_deleted = self->item.error == -ENODATA && self->profd.has_deleted;
+    S3Lack lack = self->item.error == -ENODATA ? self->profd.lack : S3_LACK_UNKNOWN;
 
     self->state.counters.missing_ns += length_ns;
-    if (is_deleted)
+    if (lack == S3_LACK_DELETED)
         self->state.counters.deleted_ns += length_ns;
-    return is_deleted;
+    return lack != S3_LACK_UNKNOWN;
 }
 
 void s3_run_lack(S3Run *self) {

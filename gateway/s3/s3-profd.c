@@ -69,8 +69,8 @@ static const struct {
     const char *sentence;
 } s3_profd_errors[] = {
     {"WindowUnavailable", SEND_STATUS_LOST, -ENODATA,
-     "profd has nothing of a window of time: it was not recorded, "
-     "or is deleted."},
+     "profd has nothing of a window of time: it cannot be read, or "
+     "nobody knows whether it was recorded."},
     {"NoSuchSession", SEND_STATUS_SOURCE, -ENOTCONN,
      "profd has no session of the name of Session=."},
     {"NoSuchSnapshot", SEND_STATUS_LOST, -ENODATA,
@@ -82,11 +82,24 @@ static const struct {
     {"DiskFull", SEND_STATUS_SOURCE, -ENOTCONN, "The disk of profd is full."},
 };
 
+/* The reasons of a gap, as profd words them, in which nothing could be lost. */
+static S3Lack s3_profd_lack(const json_t *parameters) {
+    static const char *const reasons[] = {"stopped",    "paused",   "down",   "offline",  "absent",
+                                          "notStarted", "reloaded", "failed", "reopened", "asleep"};
+    const char *reason = json_string_value(json_object_get(parameters, "reason")) ?: "";
+
+    if (strcmp(reason, "deleted") == 0)
+        return S3_LACK_DELETED;
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return S3_LACK_NOT_RECORDED;
+    return S3_LACK_UNKNOWN;
+}
+
 static int s3_profd_refused(S3Profd *profd, const char *error, const json_t *parameters) {
-    const char *reason = json_string_value(json_object_get(parameters, "reason"));
     size_t n = strlen(S3_INTERFACE);
 
-    profd->has_deleted = reason && strcmp(reason, "deleted") == 0;
+    profd->lack = s3_profd_lack(parameters);
 
     if (strcmp(error, "org.varlink.service.PermissionDenied") == 0)
         return s3_profd_fail(profd, -EACCES, "profd refuses its recordings to the gateway.");

@@ -18,6 +18,12 @@ enum {
     S3_SNAPSHOTS_MAX = 4096,
 };
 
+typedef enum S3Lack {
+    S3_LACK_UNKNOWN,      /* it may have been recorded */
+    S3_LACK_DELETED,      /* it was recorded, and profd has deleted it */
+    S3_LACK_NOT_RECORDED, /* so there is nothing to upload */
+} S3Lack;
+
 typedef struct S3Profd {
     const char *socket; /* NULL: the default one */
     const char *session;
@@ -25,7 +31,7 @@ typedef struct S3Profd {
     const atomic_bool *stop; /* -ECANCELED soon after it is set */
     char problem[S3_SENTENCE_MAX];
     long problem_status; /* SEND_STATUS_SOURCE, _LOCAL or _LOST */
-    bool has_deleted;    /* of a window of -ENODATA: profd had recorded it */
+    S3Lack lack;         /* why there is nothing of a window of -ENODATA */
 } S3Profd;
 
 typedef struct S3Window {

@@ -58,6 +58,14 @@ static uint64_t backlog_thin(SendState *state, const BacklogRules *rules, uint64
     return thinned_ns;
 }
 
+void backlog_forget(SendState *state, Range range) {
+    uint64_t before_ns = range_list_total(&state->unsent);
+    uint64_t dropped_ns = range_list_remove(&state->unsent, range);
+
+    state->counters.expired_ns += dropped_ns;
+    state->counters.missing_ns += before_ns - range_list_total(&state->unsent) - dropped_ns;
+}
+
 /* An interval that begins shortly after the limit would be too old when it arrives. */
 static void backlog_expire(SendState *state, const BacklogRules *rules, const BacklogTime *time) {
     uint64_t limit, thinned_ns;

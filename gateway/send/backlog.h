@@ -19,6 +19,9 @@ typedef struct BacklogTime {
     uint64_t live_ns; /* what is on its way begins here; UINT64_MAX: nothing is */
 } BacklogTime;
 
+/* Nothing was recorded in this time: what is not sent of it is missing. */
+void backlog_forget(SendState *state, Range range);
+
 /* Whether the interval in which this time lies is one of those that are sent. */
 bool backlog_has_share(const BacklogRules *rules, uint64_t since_ns);
 /* Removes from the state what is too old for the engine or beyond the share, and counts it; then

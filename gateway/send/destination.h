@@ -45,7 +45,8 @@ typedef struct DestinationStatus {
     uint64_t dropped_samples;                    /* by rules */
     uint64_t other_samples;     /* sent as "other": more series or stacks than are allowed */
     uint64_t thinned_intervals; /* beyond the share of this host */
-    uint64_t expired_ns;        /* too old for the engine, or the list of ranges was full */
+    uint64_t expired_ns;        /* too old for the engine, or the list of ranges was full; no
+                                 * sleep of the machine that profd told of */
     uint64_t missing_ns;        /* profd has nothing of it: not recorded, or deleted */
     uint64_t deleted_ns;        /* of that, what profd deleted before it was sent */
     uint64_t repeated_requests; /* may have arrived twice */

@@ -431,11 +431,11 @@ static bool sender_may_send_live(const Sender *sender) {
 }
 
 /* Where the time begins that was not followed before an interval. What lies between two intervals
- * of one run lasts as long as CLOCK_MONOTONIC says; if it looks longer, a clock that was behind was
+ * of one run lasts as long as CLOCK_BOOTTIME says; if it looks longer, a clock that was behind was
  * set right: what was sent before it fell behind is no gap, and of the rest only an absence is. */
 static uint64_t sender_gap_since(Sender *sender, uint64_t since_ns) {
     const SendState *state = &sender->state;
-    uint64_t now_ns = clock_monotonic_ns(), interval_ns = sender->rules.interval_ns;
+    uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), interval_ns = sender->rules.interval_ns;
     uint64_t passed_ns = sender->offered_ns > 0 ? now_ns - sender->offered_ns : UINT64_MAX / 2;
     uint64_t away_ns = 0;
 
@@ -446,6 +446,17 @@ static uint64_t sender_gap_since(Sender *sender, uint64_t since_ns) {
     if (passed_ns >= 2 * interval_ns)
         away_ns = (passed_ns / interval_ns - 1) * interval_ns;
     return MIN(state->high_ns, since_ns - away_ns);
+}
+
+/* What was not followed before an interval is read as windows, but for the time of a sleep. */
+static void sender_add_gap(Sender *sender, Range gap, const Interval *interval, uint64_t now_ns) {
+    backlog_add(&sender->state, gap, now_ns);
+    for (size_t i = 0; i < interval->n_sleeps; i++) {
+        const IntervalSleep *sleep = &interval->sleeps[i];
+
+        backlog_forget(&sender->state, (Range){MAX(sleep->since_ns, gap.since_ns),
+                                               MIN(sleep->until_ns, gap.until_ns)});
+    }
 }
 
 static void sender_move(Sender *sender, uint64_t since_ns, uint64_t until_ns) {
@@ -482,7 +493,7 @@ void sender_offer(Sender *sender, Interval *interval) {
     }
     gap_ns = sender_gap_since(sender, range.since_ns);
     if (has_gap)
-        backlog_add(state, (Range){gap_ns, range.since_ns}, now_ns);
+        sender_add_gap(sender, (Range){gap_ns, range.since_ns}, interval, now_ns);
     sender_move(sender, range.since_ns, range.until_ns);
     has_share = backlog_has_share(&sender->rules, range.since_ns);
     if (!has_share) {

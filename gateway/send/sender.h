@@ -36,7 +36,7 @@ typedef struct Sender {
     unsigned failures;   /* of the engine, in a row */
     uint64_t wait_ns;    /* nothing is sent before; CLOCK_MONOTONIC */
     uint64_t backlog_ns; /* nothing of the backlog is read before */
-    uint64_t offered_ns; /* when the newest interval of this run was offered; CLOCK_MONOTONIC */
+    uint64_t offered_ns; /* when the newest interval of this run was offered; CLOCK_BOOTTIME */
     unsigned merge;      /* intervals of a window of the backlog */
     unsigned unreadable; /* attempts to read `window` that failed */
     long last_status;

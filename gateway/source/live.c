@@ -46,6 +46,8 @@ struct Live {
     ProfileBuilder *builder;
     Cutter cutter;
     IntervalGaps gaps;
+    IntervalSleep sleeps[INTERVAL_SLEEPS_MAX]; /* since the last interval that was handed over */
+    size_t n_sleeps;
     unsigned pause_ms;
 
     /* Of both, under the lock. */
@@ -174,6 +176,9 @@ static int live_cut(Live *live) {
         return r;
     interval->missing_ns = missing.all_ns;
     interval->deleted_ns = missing.deleted_ns;
+    memcpy(interval->sleeps, live->sleeps, sizeof(interval->sleeps));
+    interval->n_sleeps = live->n_sleeps;
+    live->n_sleeps = 0;
     live_hand_over(live, interval);
     return 0;
 }
@@ -207,7 +212,16 @@ static int live_take_mark(Live *live, const FollowItem *item) {
     return r;
 }
 
+/* A sleep tears the running interval, and the next one that is whole reports it. */
+static void live_note_sleep(Live *live, const PdStreamMark *mark) {
+    if (mark->gap.reason == PD_GAP_ASLEEP && live->n_sleeps < INTERVAL_SLEEPS_MAX)
+        live->sleeps[live->n_sleeps++] =
+            (IntervalSleep){.since_ns = mark->gap.from_ns + mark->real_offset,
+                            .until_ns = mark->gap.to_ns + mark->real_offset};
+}
+
 static int live_take_gap(Live *live, const FollowItem *item) {
+    live_note_sleep(live, &item->mark);
     (void)pthread_mutex_lock(&live->lock);
     live->status.gaps += pd_gap_counts(&item->mark.gap);
     (void)pthread_mutex_unlock(&live->lock);
@@ -234,6 +248,7 @@ static int live_read(Live *live) {
 /* -- connecting ------------------------------------------------------------------------------ */
 
 static void live_forget(Live *live) {
+    live->n_sleeps = 0;
     live->builder = profile_builder_free(live->builder);
     live->follow = follow_free(live->follow);
     interval_gaps_done(&live->gaps);

@@ -25,7 +25,7 @@ GROUPS = {"profd-read": READ, "profd-admin": ADMIN}
 READER = (64311, 64311, [READ])
 CONFIG = session(Event="cpu-clock", Frequency=199) + session("folder", Event="cpu-clock", Frequency=99, Layout="directory") + \
     session("secret", Event="cpu-clock", Frequency=49, CallGraph="dwarf")
-STOPPED, DOWN, DELETED, REBOOTED = 0, 2, 7, 9
+STOPPED, DOWN, DELETED, REBOOTED, ASLEEP = 0, 2, 7, 9, 14
 ALL_CPUS = 0xffffffff
 SAMPLE = 9
 MARK = 0x70726f66642d6d6b
@@ -231,12 +231,13 @@ def time_until_a_stopped_session_starts_again_is_a_gap_with_its_reason():
     check(gaps[0][1] - gaps[0][0] > 900_000_000, f"the gap is {gaps[0]}")
 
 
-def set_clock(path, step_s):
-    """As if the clock had been set by so much while the segment was recorded."""
+def set_clock(path, step_s, slept_s=0):
+    """As if the clock had been set by so much while the segment was recorded, and the machine had slept so long before it."""
     with open(path.removesuffix(".perf.data") + ".json", "r+", encoding="utf-8") as f:
         manifest = json.load(f)
         for anchor in manifest["anchors"]:
             anchor[1] += step_s * 10**9
+            anchor[2] += slept_s * 10**9
         f.seek(0)
         json.dump(manifest, f)
         f.truncate()
@@ -260,6 +261,47 @@ def window_goes_on_behind_a_clock_that_was_set_and_set_back():
             got = Stream(daemon=daemon, sinceUsec=since, untilUsec=until).to_end()
         got = sorted(stamp(line) for line in samples(got.data) if line.strip())
         equal(got, sorted(times[0] + [t for part in times[4:] for t in part]), "times of the samples")
+
+
+@test
+def sleep_of_the_machine_is_a_gap_before_the_samples_that_follow_it():
+    """Nothing can sleep here: the manifests say that it did, for longer than the machine has run."""
+    need_root()
+    slept_s = int(time.monotonic()) + 3600
+    config = session(Event="cpu-clock", Frequency=199, RotateIntervalSec="1s")
+    with scratch() as path, spinning():
+        since = now_us()
+        with Daemon(path, config=config) as daemon:
+            daemon.wait_for_segments(4)
+            equal(daemon.stop(), 0, f"status ({daemon.log()[-1000:]})")
+        until = now_us()
+        segments = daemon.segments()
+        times = [[s.time for s in recording.samples(segment)] for segment in segments]
+        for i, segment in enumerate(segments):
+            set_clock(segment, 0 if i > 1 else -slept_s, slept_s if i > 1 else 0)
+        with Daemon(path, config=config) as daemon:
+            got = Stream(daemon=daemon, sinceUsec=since - slept_s * 10**6, untilUsec=until).to_end()
+            middle = until - slept_s * 10**6 // 2
+            try:
+                Stream(daemon=daemon, sinceUsec=middle, untilUsec=middle + 10**6).to_end()
+            except Fault as refusal:
+                equal((refusal.name, refusal.parameters["reason"]), ("WindowUnavailable", "asleep"), "the refusal of a window of the sleep")
+            else:
+                check(False, "a window of the sleep is no refusal")
+            part = Stream(daemon=daemon, sinceUsec=since - slept_s * 10**6, untilUsec=middle).to_end()
+    equal(sorted(stamp(line) for line in samples(got.data) if line.strip()), sorted(t for part in times for t in part), "times of the samples")
+    asleep = [gap for gap in got.gaps if gap[3] == ASLEEP]
+    equal(len(asleep), 1, f"gaps of a sleep in {got.gaps}")
+    begin, end, cpu, _, offset = asleep[0]
+    equal(cpu, ALL_CPUS, "CPUs of the sleep")
+    # Each clock is measured a moment after the one before.
+    check(abs((end - begin) % 2**64 - slept_s * 10**9) < 10**7, f"the sleep lasts {(end - begin) % 2**64} ns, not {slept_s} s")
+    check(max(times[1]) - 10**9 < end <= min(times[2]), f"it ends at {end}, between {max(times[1])} and {min(times[2])}")
+    # By the wall clock it lies between the two segments.
+    check(abs((begin + offset) % 2**64 - (max(times[1]) + offset - slept_s * 10**9)) < 10**9, f"it begins at {(begin + offset) % 2**64}")
+    halves = [gap for gap in part.gaps if gap[2] == ALL_CPUS and gap[1] + gap[4] > (since - slept_s * 10**6) * 1000 + 10**10]
+    equal([gap[3] for gap in halves], [ASLEEP], f"reasons of what lies behind the samples: {part.gaps}")
+    equal([(gap[1] + gap[4]) % 2**64 // 1000 for gap in halves], [middle], f"the end of a window within the sleep: {part.gaps}")
 
 
 def spans(stream):

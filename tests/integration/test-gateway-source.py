@@ -129,16 +129,16 @@ def restart_of_profd_is_a_gap_and_no_loss():
     check(0 < missing < LENGTH_S * SECOND * INTERVALS, f"{missing} ns are missing")
 
 
-def shift_clocks(path, ns):
-    """As if profd had measured the wall clock of its segments otherwise; how many there are."""
-    manifests = glob.glob(os.path.join(path, "**", "*.json"), recursive=True)
+def shift_clocks(path, ns, slept_ns=0, but=()):
+    """As if profd had measured the wall clock of its segments otherwise, and the machine had slept before them; how many there are."""
+    manifests = set(glob.glob(os.path.join(path, "**", "*.json"), recursive=True)) - set(but)
     changed = 0
     for name in manifests:
         with open(name, encoding="utf-8") as f:
             manifest = json.load(f)
         if manifest.get("anchors"):
             changed += 1
-            manifest["anchors"] = [[anchor[0], anchor[1] + ns, *anchor[2:]] for anchor in manifest["anchors"]]
+            manifest["anchors"] = [[anchor[0], anchor[1] + ns, anchor[2] + slept_ns] for anchor in manifest["anchors"]]
             with open(name, "w", encoding="utf-8") as f:
                 json.dump(manifest, f)
     return changed
@@ -259,6 +259,39 @@ def windows_over_a_clock_that_was_set_are_the_same_as_alone():
     equal([line[:8] for line in together], [line[:8] for line in alone], "windows in order of time, and in the other order")
     equal(sum(int(line[4]) for line in together if line[0] == "window"), samples, "samples of all windows")
     check(streams < n_alone, f"{streams} streams, {n_alone} in the other order")
+
+
+@test
+def windows_over_a_sleep_of_the_machine_have_what_was_recorded_before_and_after_it():
+    need_root()
+    slept_ns = 20 * SECOND
+    with scratch() as path, spinning():
+        since, least, most = time.time_ns() - slept_ns, slept_ns, slept_ns
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            time.sleep(3)
+            most -= time.time_ns()
+            equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+            least -= time.time_ns()
+        before = glob.glob(os.path.join(path, "**", "*.json"), recursive=True)
+        check(shift_clocks(path, -slept_ns) > 0, "no segment")
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            least += time.time_ns() - 2 * SECOND
+            time.sleep(3)
+            equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
+            until = time.time_ns()
+            most += until
+        check(shift_clocks(path, 0, slept_ns, before) > 0, "no segment")
+        with Daemon(path, config=CONFIG, groups=GROUPS) as daemon:
+            n = (until - since) // SECOND
+            together, _ = windows(daemon, path, since, until, n)
+            counts = [len(recording.samples(segment)) for segment in daemon.segments()[:2]]
+    length = (until - since) // n
+    missing = sum(length if line[0] == "error" else int(line[3]) for line in together)
+    errors = {" ".join(line[2:]) for line in together if line[0] == "error"}
+    equal(errors, {"No data available"}, "errors")
+    check(sum(line[0] == "error" for line in together) > 15, f"windows of the sleep: {together}")
+    equal(sum(int(line[4]) for line in together if line[0] == "window"), sum(counts), "samples of all windows")
+    check(least < missing < most, f"{missing} ns are missing, {least} to {most} were not recorded")
 
 
 def use_user_memory(daemon, on):

@@ -17,6 +17,9 @@
  * can be read alone, and repeats the state of its processes as of a time before the end of the one
  * before. So two FINISHED_ROUNDs end a segment: a reader then has resolved all samples of it before
  * it sees the other state.
+ *
+ * Marks are on the clock of the samples, with what to add for the wall clock. While the machine
+ * sleeps that clock stands still, so the gap of a sleep reaches back over times that it had before.
  */
 
 enum { OUT_BYTES = 256 << 10 };
@@ -185,15 +188,51 @@ static void follower_stream_put_before(FollowerStream *s, const FollowerState *s
     }
 }
 
+/* How long the machine has slept since it booted; UINT64_MAX: unknown. */
+static uint64_t follower_stream_slept_ns(const Manifest *manifest) {
+    const ClockAnchor *anchor = &manifest->anchors[0];
+
+    if (manifest->n_anchors == 0)
+        return UINT64_MAX;
+    return anchor->boot_ns > anchor->monotonic_ns ? anchor->boot_ns - anchor->monotonic_ns : 0;
+}
+
+/* A sleep between the last segment and this one: the part of it that lies in the window, which is
+ * compared by the wall clock. A second is more than two measurements differ. */
+static void follower_stream_put_sleep(FollowerStream *s, const Manifest *manifest) {
+    const FollowerOptions *o = s->options;
+    uint64_t slept_ns = follower_stream_slept_ns(manifest), since_ns, until_ns;
+    uint64_t at_ns = MIN(s->covered_to_ns, manifest->coverage.from_ns);
+
+    if (slept_ns == UINT64_MAX || s->slept_ns == UINT64_MAX ||
+        slept_ns < s->slept_ns + NS_PER_SECOND || strcmp(s->boot, manifest->boot) != 0)
+        return;
+    if (o->position_ns > 0 && at_ns <= o->position_ns)
+        return;
+    until_ns = at_ns + s->real_offset;
+    since_ns = until_ns - MIN(until_ns, slept_ns - s->slept_ns);
+    if (o->position_ns == 0)
+        since_ns = MAX(since_ns, o->since_ns);
+    if (o->until_ns > 0)
+        until_ns = MIN(until_ns, o->until_ns);
+    if (since_ns < until_ns)
+        follower_stream_mark_gap(s, &(PdGap){.from_ns = since_ns - s->real_offset,
+                                             .to_ns = until_ns - s->real_offset,
+                                             .cpu = PD_ALL_CPUS,
+                                             .reason = PD_GAP_ASLEEP});
+}
+
 /* What lies between the last segment and this one. */
 static void follower_stream_put_break(FollowerStream *s, const FollowerState *state) {
     bool is_next = state->name.number == s->number + 1;
 
-    if (state->manifest->covered && s->covered_to_ns > 0)
-        follower_stream_put_gap(s, (PdGap){.from_ns = s->covered_to_ns,
-                                           .to_ns = state->manifest->coverage.from_ns,
-                                           .cpu = PD_ALL_CPUS,
-                                           .reason = is_next ? s->after : PD_GAP_DELETED});
+    if (!state->manifest->covered || s->covered_to_ns == 0)
+        return;
+    follower_stream_put_sleep(s, state->manifest);
+    follower_stream_put_gap(s, (PdGap){.from_ns = s->covered_to_ns,
+                                       .to_ns = state->manifest->coverage.from_ns,
+                                       .cpu = PD_ALL_CPUS,
+                                       .reason = is_next ? s->after : PD_GAP_DELETED});
 }
 
 static bool follower_stream_has_sent(const FollowerStream *s, const PdGap *gap) {
@@ -272,6 +311,8 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
         /* Skipped: when the clock is set back, later segments may lie in the window again. */
         s->number = state->name.number;
         s->covered_to_ns = m->coverage.to_ns;
+        s->slept_ns = follower_stream_slept_ns(m);
+        s->has_skipped = true;
         return 0;
     }
     if (m->sensitive && !s->options->privileged)
@@ -286,6 +327,8 @@ int follower_stream_begin(FollowerStream *s, const FollowerState *state) {
         r = follower_stream_add_header(s, state);
     s->directory = m->directory;
     memcpy(s->boot, m->boot, sizeof(s->boot));
+    s->slept_ns = follower_stream_slept_ns(m);
+    s->has_skipped = false;
     s->n_gaps = 0;
     if (r == 0 && s->number == 0)
         follower_stream_put_before(s, state);
@@ -382,8 +425,8 @@ int follower_stream_end_segment(FollowerStream *s, uint64_t number) {
 }
 
 int follower_stream_finish(FollowerStream *s) {
-    if (s->number > 0 && s->covered_to_ns > 0 && s->covered_to_ns < s->until_ns &&
-        s->watermark_ns < s->until_ns)
+    if (s->number > 0 && !s->has_skipped && s->covered_to_ns > 0 &&
+        s->covered_to_ns < s->until_ns && s->watermark_ns < s->until_ns)
         follower_stream_put_gap(s, (PdGap){s->covered_to_ns, s->until_ns, PD_ALL_CPUS, s->after});
     follower_stream_put_watermark(s, s->until_ns);
     return follower_stream_send(s);

@@ -33,7 +33,9 @@ typedef struct FollowerStream {
     uint64_t greatest_ns, round_ns; /* the latest time so far, and at the last FINISHED_ROUND */
     uint64_t number;                /* of the last segment; 0: none */
     uint64_t covered_to_ns;         /* by the last segment; 0: unknown */
+    bool has_skipped;               /* it is behind the window, and what lies between was told */
     char boot[MANIFEST_TEXT_MAX];   /* of the last segment */
+    uint64_t slept_ns;              /* before it, since the boot; UINT64_MAX: unknown */
     PdGapReason after;
     PdGap gaps[PD_GAPS_MAX]; /* of this segment, those that were sent */
     size_t n_gaps;

@@ -186,6 +186,19 @@ TEST(figures_are_of_the_time_that_was_recorded) {
     CHECK_EQ((unsigned)(table.cpus * 1000 + 0.5), 100);
 }
 
+/* On the clock of the samples it has no length. */
+TEST(a_sleep_is_no_gap_of_the_seconds_before_it) {
+    _cleanup_(top_world_done) TopWorld world;
+    const PdGap gap = {
+        .from_ns = 5 * second, .to_ns = 105 * second, .cpu = PD_ALL_CPUS, .reason = PD_GAP_ASLEEP};
+
+    CHECK_OK(top_world_init(&world, KEYS, 10000, 100000));
+    add_seconds(&world, 100, 109);
+    CHECK_OK(top_world_note_gap(&world, &gap));
+    CHECK_OK(top_world_select(&world, 0, 110 * second));
+    CHECK_EQ(world.n_gaps, 0);
+}
+
 TEST(old_seconds_are_united_and_nothing_is_lost_by_it) {
     _cleanup_(top_world_done) TopWorld world;
 

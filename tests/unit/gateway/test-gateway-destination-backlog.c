@@ -127,6 +127,40 @@ TEST(time_that_became_too_old_is_logged_once_with_its_length) {
     log_set_backend(NULL);
 }
 
+/* Of the intervals in which it began and ended the recorded part is read, unless that is too old.
+ */
+TEST(time_in_which_the_machine_slept_is_not_recorded_and_neither_too_old_nor_read) {
+    Interval *woken;
+    Scene scene;
+
+    begin_losses();
+    scene_begin(&scene);
+    scene.config.max_age_ns = 20 * INTERVAL;
+    scene_restart(&scene);
+    offer(&scene, 0);
+    run_until(1);
+    woken = interval_of(scene.begin_ns + 99 * INTERVAL, scene.begin_ns + 100 * INTERVAL);
+    woken->sleeps[0] = (IntervalSleep){.since_ns = scene.begin_ns + INTERVAL / 2,
+                                       .until_ns = scene.begin_ns + 50 * INTERVAL};
+    woken->sleeps[1] = (IntervalSleep){.since_ns = scene.begin_ns + 51 * INTERVAL,
+                                       .until_ns = scene.begin_ns + 197 * INTERVAL / 2};
+    woken->n_sleeps = 2;
+    destination_offer(scene.destination, woken);
+    interval_unref(woken);
+    run_until(3);
+    run_for(NS_PER_SECOND / 2);
+    CHECK_EQ(status_of(&scene).backlog_ns, 0);
+    /* From second 50 to 51 it was awake. */
+    CHECK_EQ(status_of(&scene).expired_ns, INTERVAL);
+    CHECK_EQ(status_of(&scene).missing_ns, 49 * INTERVAL + 95 * INTERVAL / 2);
+    CHECK_EQ(world.windows, 1);
+    CHECK_EQ(world.n_arrived, 3);
+    CHECK_EQ(n_losses, 1);
+    CHECK(strstr(losses, "lost profiles: 1 s became too old"));
+    scene_end(&scene);
+    log_set_backend(NULL);
+}
+
 TEST(rate_limits_the_backlog_and_no_live_interval) {
     uint64_t begun_ns, live_ns;
     Scene scene;

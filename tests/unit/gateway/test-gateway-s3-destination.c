@@ -42,6 +42,7 @@ typedef struct Peer {
 typedef struct Scene {
     const char *list, *read, *sessions; /* of profd; list NULL: it is away */
     const char *stored[2];              /* the first answer of the store, and the others */
+    const char *content;                /* NULL: snapshots */
     bool has_no_secret, has_no_folder, may_not_write, has_damaged_state;
     unsigned requests; /* of the store */
     char folder[64], state_folder[80];
@@ -150,7 +151,7 @@ static int scene_begin(Scene *scene) {
     strcpy(scene->config->host, "a");
     strcpy(config->name, "archive");
     strcpy(config->type, "s3");
-    strcpy(config->content, "snapshots");
+    strcpy(config->content, scene->content ?: "snapshots");
     scene->config->interval_ns = config->object_interval_ns = NS_PER_SECOND;
     config->timeout_ns = 20 * NS_PER_SECOND;
     if (!scene->has_no_folder && mkdir(scene->state_folder, 0755) < 0)
@@ -282,6 +283,42 @@ TEST(success_does_not_change_the_status_of_the_last_error) {
     CHECK_EQ(scene.status.sent_intervals, 1);
     CHECK_EQ(scene.status.last_http_status, 200);
     CHECK_EQ(scene.status.error_status, 503);
+}
+
+#define LACKS(reason)                                                                              \
+    "{\"error\":\"io.profd.Control.WindowUnavailable\",\"parameters\":{\"oldestUsec\":null,"       \
+    "\"newestUsec\":null,\"reason\":" reason "}}"
+
+/* clang-format off */
+static const struct {
+    const char *reply;
+    bool is_deleted, is_error;
+} lacks[] = {
+    { LACKS("\"asleep\""),  .is_error = false                     },
+    { LACKS("\"paused\""),  .is_error = false                     },
+    { LACKS("\"deleted\""), .is_error = false, .is_deleted = true },
+    { LACKS("\"damaged\""), .is_error = true                      },
+    { LACKS("null"),        .is_error = true                      },
+};
+/* clang-format on */
+
+static bool has_missed(const DestinationStatus *status) {
+    return status->missing_ns > 0;
+}
+
+TEST(window_in_which_nothing_was_recorded_is_missing_and_no_failure) {
+    for (size_t i = 0; i < ARRAY_SIZE(lacks); i++) {
+        Scene scene = {NONE, lacks[i].reply, .sessions = SESSIONS, .content = "recordings"};
+        const DestinationStatus *status = &scene.status;
+        int r = scene_run(&scene, has_missed);
+
+        scene_end(&scene);
+        CHECK_OK(r);
+        CHECK(status->missing_ns > 0);
+        CHECK_EQ(status->deleted_ns, lacks[i].is_deleted ? status->missing_ns : 0);
+        CHECK_EQ(status->last_error[0] != '\0', lacks[i].is_error);
+        CHECK_EQ(status->error_status, lacks[i].is_error ? (long)SEND_STATUS_LOST : 0L);
+    }
 }
 
 TEST_MAIN()
