@@ -78,25 +78,28 @@ static void backlog_expire(SendState *state, const BacklogRules *rules, const Ba
     state->counters.expired_ns += range_list_expire(&state->unsent, limit) - thinned_ns;
 }
 
-/* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten.
- */
-static bool backlog_take_partial(SendState *state, Range *ret) {
-    while (state->n_partials > 0) {
-        Range range = state->partials[0].range;
+/* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten,
+ * and one that is still to come waits. */
+static bool backlog_take_partial(SendState *state, const BacklogTime *time, Range *ret) {
+    for (size_t i = 0; i < state->n_partials;) {
+        Range range = state->partials[i].range;
 
-        if (range_list_has(&state->unsent, range)) {
+        if (!range_list_has(&state->unsent, range)) {
+            state->n_partials--;
+            memmove(state->partials + i, state->partials + i + 1,
+                    (state->n_partials - i) * sizeof(*state->partials));
+        } else if (range.until_ns > time->now_ns) {
+            i++;
+        } else {
             *ret = range;
             return true;
         }
-        memmove(state->partials, state->partials + 1,
-                (state->n_partials - 1) * sizeof(*state->partials));
-        state->n_partials--;
     }
     return false;
 }
 
-/* A clock that was set forward and back leaves a span that is still to come. Of that nothing can be
- * read yet, and live intervals take it away bit by bit. */
+/* A clock that was set back leaves a span that is still to come. Of that nothing can be read yet;
+ * its windows have what was recorded at both times. */
 static uint64_t backlog_past(const BacklogRules *rules, const BacklogTime *time,
                              uint64_t until_ns) {
     return until_ns > time->now_ns ? backlog_floor(rules, time->now_ns) : until_ns;
@@ -107,7 +110,7 @@ bool backlog_next(SendState *state, const BacklogRules *rules, unsigned merge,
     if (rules->share_percent < 100)
         merge = 1;
     backlog_expire(state, rules, time);
-    if (backlog_take_partial(state, ret))
+    if (backlog_take_partial(state, time, ret))
         return true;
     while (state->unsent.n > 0) {
         Range range = state->unsent.items[0];

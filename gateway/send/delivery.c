@@ -118,7 +118,7 @@ static int delivery_divide(Delivery *delivery) {
     if (r < 0)
         return r;
     delivery->is_divided = true;
-    if (before->n > 0 && before->n <= delivery->series.n &&
+    if (before->n > 0 && before->hash != 0 && before->n <= delivery->series.n &&
         before->hash == delivery_hash(&delivery->series, before->n))
         delivery->first = before->n;
     else

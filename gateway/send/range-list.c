@@ -116,6 +116,15 @@ bool range_list_has(const RangeList *list, Range range) {
            list->items[at].until_ns >= range.until_ns;
 }
 
+bool range_list_meets(const RangeList *list, Range range) {
+    for (size_t i = range_list_find(list, range.since_ns); i < list->n; i++)
+        if (range_meets(list->items[i], range))
+            return true;
+        else if (list->items[i].since_ns >= range.until_ns)
+            break;
+    return false;
+}
+
 bool range_list_is_valid(const RangeList *list) {
     uint64_t end = 0;
 

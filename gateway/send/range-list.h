@@ -29,5 +29,11 @@ uint64_t range_list_expire(RangeList *list, uint64_t until_ns);
 /* The sum of all lengths. */
 uint64_t range_list_total(const RangeList *list);
 bool range_list_has(const RangeList *list, Range range);
+/* Whether any part of the range is in the list. */
+bool range_list_meets(const RangeList *list, Range range);
+/* Whether two ranges have time in common. */
+static inline bool range_meets(Range a, Range b) {
+    return a.since_ns < b.until_ns && b.since_ns < a.until_ns;
+}
 /* Whether it is sorted, without empty ranges and without two that touch. */
 bool range_list_is_valid(const RangeList *list);

@@ -141,16 +141,18 @@ static void send_state_forget(SendState *state, size_t at) {
     state->n_partials--;
 }
 
-static bool send_state_overlap(Range a, Range b) {
-    return a.since_ns < b.until_ns && b.since_ns < a.until_ns;
-}
-
 static void send_state_forget_range(SendState *state, Range range) {
     for (size_t i = 0; i < state->n_partials;)
-        if (send_state_overlap(state->partials[i].range, range))
+        if (range_meets(state->partials[i].range, range))
             send_state_forget(state, i);
         else
             i++;
+}
+
+void send_state_begin_anew(SendState *state, Range range) {
+    for (size_t i = 0; i < state->n_partials; i++)
+        if (range_meets(state->partials[i].range, range))
+            state->partials[i].hash = 0;
 }
 
 void send_state_put_partial(SendState *state, const SendPartial *partial) {

@@ -21,7 +21,7 @@ typedef struct SendCounters {
 typedef struct SendPartial {
     Range range;
     uint64_t n;    /* so many series */
-    uint64_t hash; /* of their labels: other labels mean other series */
+    uint64_t hash; /* of their labels: other labels mean other series; 0: all are sent anew */
 } SendPartial;
 
 typedef struct SendState {
@@ -42,6 +42,8 @@ int send_state_print(const SendState *state, Buffer *out);
 /* Remembers how far an interval is, instead of what was remembered of it; of too many the oldest is
  * forgotten, and is sent from its beginning. */
 void send_state_put_partial(SendState *state, const SendPartial *partial);
+/* Times of the range came again: what was sent of an interval of them is not all of it. */
+void send_state_begin_anew(SendState *state, Range range);
 /* Removes a span that is done from all lists. Counts what gets lost for lack of space. */
 void send_state_settle(SendState *state, Range range);
 /* NULL: nothing of exactly this span was sent. */

@@ -152,6 +152,33 @@ static void sender_forget(Sender *sender, const Delivery *delivery) {
         sender->backlog = NULL;
 }
 
+/* Whether a part of the range is being read or sent. */
+static bool sender_is_under_way(const Sender *sender, Range range) {
+    for (size_t i = 0; i < SENDER_LIVE_MAX; i++)
+        if (sender->live[i] && range_meets(delivery_range(sender->live[i]), range))
+            return true;
+    return (sender->backlog && range_meets(delivery_range(sender->backlog), range)) ||
+           (sender->job && range_meets(sender->window, range));
+}
+
+static void sender_end_again(Sender *sender) {
+    if (!sender_is_under_way(sender, sender->again))
+        sender->again = (Range){};
+}
+
+/* A span is done, but for times that came again meanwhile. True: there are such. */
+static bool sender_settle(Sender *sender, Range range) {
+    Range again = {MAX(range.since_ns, sender->again.since_ns),
+                   MIN(range.until_ns, sender->again.until_ns)};
+    bool comes_again = range_meets(range, sender->again);
+
+    send_state_settle(&sender->state, range);
+    if (comes_again)
+        sender->state.counters.expired_ns += range_list_add(&sender->state.unsent, again);
+    sender_end_again(sender);
+    return comes_again;
+}
+
 static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryResult *result) {
     Sender *sender = userdata;
     bool was_backlog = sender->backlog == delivery;
@@ -163,7 +190,8 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
     if (was_backlog)
         sender_pace(sender, result->bytes);
     if (result->verdict == SEND_ACCEPTED || result->verdict == SEND_REFUSED) {
-        send_state_settle(&sender->state, range);
+        if (sender_settle(sender, range))
+            sender->state.counters.repeated_requests += result->requests;
         sender->newest_ns = MAX(sender->newest_ns, range.until_ns);
         sender_count(sender, result);
         sender->state.counters.missing_ns += missing_ns;
@@ -173,6 +201,7 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
         else if (result->is_refused)
             sender->failures = 0;
     } else {
+        sender_end_again(sender);
         sender_wait(sender, result);
         if (result->partial.n > 0)
             send_state_put_partial(&sender->state, &result->partial);
@@ -285,7 +314,7 @@ static void sender_note_losses(Sender *sender) {
 static void sender_miss(Sender *sender) {
     sender->unreadable = 0;
     sender->state.counters.missing_ns += sender->window.until_ns - sender->window.since_ns;
-    send_state_settle(&sender->state, sender->window);
+    (void)sender_settle(sender, sender->window);
 }
 
 static void sender_lose_window(Sender *sender, const char *sentence) {
@@ -475,6 +504,22 @@ static bool sender_continues_backlog(const Sender *sender, Range range) {
     return unsent->n > 0 && unsent->items[unsent->n - 1].until_ns == range.since_ns;
 }
 
+/* The clock was set back, and what was recorded at this time before is not sent yet. A live
+ * interval lacks that, so it is left to a window. */
+static bool sender_comes_again(Sender *sender, Range range) {
+    SendState *state = &sender->state;
+
+    if (range.since_ns >= state->high_ns || !range_list_meets(&state->unsent, range))
+        return false;
+    send_state_begin_anew(state, range);
+    if (sender_is_under_way(sender, range))
+        sender->again = sender->again.until_ns == 0
+                            ? range
+                            : (Range){MIN(sender->again.since_ns, range.since_ns),
+                                      MAX(sender->again.until_ns, range.until_ns)};
+    return true;
+}
+
 void sender_offer(Sender *sender, Interval *interval) {
     SendState *state = &sender->state;
     Range range = {interval->since_ns, interval->until_ns};
@@ -491,6 +536,8 @@ void sender_offer(Sender *sender, Interval *interval) {
         range.since_ns = state->live_ns;
         slot = NULL;
     }
+    if (sender_comes_again(sender, range))
+        slot = NULL;
     gap_ns = sender_gap_since(sender, range.since_ns);
     if (has_gap)
         sender_add_gap(sender, (Range){gap_ns, range.since_ns}, interval, now_ns);

@@ -26,12 +26,13 @@ typedef struct Sender {
     Delivery *live[SENDER_LIVE_MAX], *backlog;
     SourceJob *job; /* reads `window` for the backlog */
     Range window;
-    DiskJob *save;       /* a state that is being written */
-    bool is_dirty;       /* it is not the last one */
-    int flights_fd;      /* the note of flights + unsaved */
-    unsigned flights;    /* requests in flight */
-    unsigned unsaved;    /* requests that were answered since the last state that was written */
-    unsigned saving;     /* of them, those whose end is in the state that is being written */
+    Range again;      /* its time came again while a part of it was read or sent: another window */
+    DiskJob *save;    /* a state that is being written */
+    bool is_dirty;    /* it is not the last one */
+    int flights_fd;   /* the note of flights + unsaved */
+    unsigned flights; /* requests in flight */
+    unsigned unsaved; /* requests that were answered since the last state that was written */
+    unsigned saving;  /* of them, those whose end is in the state that is being written */
     uint64_t newest_ns;  /* end of the newest interval that was sent, refused or left out */
     unsigned failures;   /* of the engine, in a row */
     uint64_t wait_ns;    /* nothing is sent before; CLOCK_MONOTONIC */

@@ -58,6 +58,7 @@ TEST(live_interval_that_is_on_its_way_does_not_expire) {
 
 TEST(what_is_still_to_come_is_not_read) {
     const BacklogTime early = {.now_ns = NOW + 4 * SECOND, .live_ns = UINT64_MAX};
+    const BacklogTime late = {.now_ns = NOW + 14 * SECOND, .live_ns = UINT64_MAX};
     _cleanup_free_ SendState *state = state_with((Range){NOW - 20 * SECOND, NOW + 3600 * SECOND});
     BacklogRules r = rules();
     Range range;
@@ -68,8 +69,33 @@ TEST(what_is_still_to_come_is_not_read) {
     send_state_settle(state, range);
     CHECK(!backlog_next(state, &r, 6, &early, &range));
     CHECK_EQ(range_list_total(&state->unsent), 3600 * SECOND);
-    send_state_settle(state, (Range){NOW, NOW + 10 * SECOND});
-    CHECK(!backlog_next(state, &r, 6, &early, &range));
+    /* Nothing but a window takes it away. */
+    CHECK(backlog_next(state, &r, 6, &late, &range));
+    CHECK_EQ(range.since_ns, NOW);
+    CHECK_EQ(range.until_ns, NOW + 10 * SECOND);
+}
+
+/* An interval that was sent in part before the clock was set back. */
+TEST(rest_of_an_interval_that_is_still_to_come_waits_and_holds_up_nothing) {
+    _cleanup_free_ SendState *state = state_with((Range){NOW - 20 * SECOND, NOW + 60 * SECOND});
+    const BacklogTime late = {.now_ns = NOW + 60 * SECOND, .live_ns = UINT64_MAX};
+    BacklogRules r = rules();
+    Range range;
+
+    send_state_put_partial(state,
+                           &(SendPartial){.range = {NOW + 40 * SECOND, NOW + 50 * SECOND}, .n = 2});
+    send_state_put_partial(state, &(SendPartial){.range = {NOW - 10 * SECOND, NOW}, .n = 2});
+    CHECK(backlog_next(state, &r, 1, &now, &range));
+    CHECK_EQ(range.since_ns, NOW - 10 * SECOND);
+    send_state_settle(state, range);
+    CHECK(backlog_next(state, &r, 1, &now, &range));
+    CHECK_EQ(range.since_ns, NOW - 20 * SECOND);
+    send_state_settle(state, range);
+    CHECK(!backlog_next(state, &r, 1, &now, &range));
+    CHECK_EQ(state->n_partials, 1);
+    CHECK(backlog_next(state, &r, 1, &late, &range));
+    CHECK_EQ(range.since_ns, NOW + 40 * SECOND);
+    CHECK_EQ(range.until_ns, NOW + 50 * SECOND);
 }
 
 TEST(merged_windows_do_not_bridge_what_was_sent) {

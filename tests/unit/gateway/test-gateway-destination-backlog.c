@@ -265,6 +265,95 @@ TEST(window_that_profd_breaks_off_every_time_is_missing_after_a_bounded_number_o
 }
 
 /* Only the interval that breaks is lost of a merged window. */
+/* Intervals begin a little later then, so that no engine takes one for another. */
+static void offer_again(Scene *scene, unsigned n) {
+    uint64_t since_ns = scene->begin_ns + n * INTERVAL + 10 * NS_PER_MS;
+    _cleanup_(interval_unrefp) Interval *interval = interval_of(since_ns, since_ns + INTERVAL);
+
+    destination_offer(scene->destination, interval);
+}
+
+static void run_while_behind(const Scene *scene) {
+    for (unsigned i = 0; i < 100 && status_of(scene).backlog_ns > 0; i++)
+        run_for(NS_PER_SECOND / 10);
+}
+
+/* profd gives no window until the clock was set back and the engine answers again. */
+TEST(times_that_come_again_while_an_engine_is_away_are_read_as_windows) {
+    static const TransportAnswer answers[] = {{.status = 503}, {.status = 503}, {.status = 200}};
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.window_pause_ns = NS_PER_SECOND / 5;
+    scene_restart(&scene);
+    world.answers = answers;
+    world.n_answers = 3;
+    world.window_error = -ENOTCONN;
+    for (unsigned i = 0; i < 3; i++)
+        offer(&scene, i);
+    run_for(2 * NS_PER_SECOND);
+    offer_again(&scene, 1);
+    run_for(NS_PER_SECOND);
+    offer_again(&scene, 2);
+    run_for(NS_PER_SECOND);
+    CHECK_EQ(world.n_arrived, 0);
+    CHECK_EQ(status_of(&scene).backlog_ns, 3 * INTERVAL + 10 * NS_PER_MS);
+    world.window_error = 0;
+    run_while_behind(&scene);
+    CHECK(each_arrived_once(&scene, 3));
+    CHECK_EQ(status_of(&scene).missing_ns, 0);
+    scene_end(&scene);
+}
+
+/* A window then has the samples of both times, also of what was sent before. */
+TEST(interval_that_was_sent_in_part_is_sent_anew_when_its_time_comes_again) {
+    static const TransportAnswer answers[] = {{.status = 200}, {.status = 503}, {.status = 200}};
+    unsigned first = 0;
+    Scene scene;
+
+    scene_begin(&scene);
+    scene.window_pause_ns = NS_PER_SECOND / 5;
+    scene_restart(&scene);
+    world.n_series = 3;
+    world.per_request = 1;
+    world.answers = answers;
+    world.n_answers = 3;
+    world.window_error = -ENOTCONN;
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    CHECK_EQ(world.n_arrived, 1);
+    offer(&scene, 0);
+    world.window_error = 0;
+    run_while_behind(&scene);
+    for (size_t i = 0; i < world.n_arrived; i++)
+        first += world.arrived[i].since_ns == scene.begin_ns && world.arrived[i].first == 0;
+    CHECK_EQ(first, 2);
+    CHECK_EQ(status_of(&scene).repeated_requests, 1);
+    scene_end(&scene);
+}
+
+TEST(interval_whose_time_comes_again_while_it_is_sent_is_read_as_a_window_too) {
+    static const TransportAnswer answers[] = {{.status = 503}, {.status = 200}};
+
+    for (size_t n = 1; n <= 2; n++) {
+        Scene scene;
+
+        scene_begin(&scene);
+        world.answers = answers + 2 - n;
+        world.n_answers = n;
+        offer(&scene, 0);
+        offer(&scene, 0);
+        run_for(NS_PER_SECOND);
+        run_while_behind(&scene);
+        CHECK(world.windows >= 1);
+        /* Accepted or refused, it is in a window, and nothing else is. */
+        CHECK_EQ(arrivals(&scene, 0), 3 - n);
+        CHECK_EQ(status_of(&scene).repeated_requests, 2 - n);
+        CHECK_EQ(status_of(&scene).backlog_ns, 0);
+        scene_end(&scene);
+    }
+}
+
 TEST(merged_window_that_breaks_off_is_read_again_by_intervals) {
     static const TransportAnswer answers[] = {{.status = 429}, {.status = 200}};
     Scene scene;

@@ -2,6 +2,7 @@
 #include "send/range-list.h"
 
 #include "test.h"
+#include "util/macro.h"
 
 /* Spans that are added and removed, beside a plain array of what is in the list. */
 
@@ -76,6 +77,21 @@ TEST(disorder_is_not_valid) {
     CHECK(!range_list_is_valid(&list));
     list.items[1] = (Range){25, 26};
     CHECK(range_list_is_valid(&list));
+}
+
+TEST(any_part_of_a_range_may_be_in_a_list) {
+    RangeList *list = calloc(1, sizeof(*list));
+    static const Range in[] = {{5, 15}, {19, 21}, {29, 41}, {10, 11}};
+    static const Range out[] = {{0, 10}, {20, 30}, {21, 29}, {40, 50}};
+
+    CHECK(list);
+    range_list_add(list, (Range){10, 20});
+    range_list_add(list, (Range){30, 40});
+    for (size_t i = 0; i < ARRAY_SIZE(in); i++)
+        CHECK(range_list_meets(list, in[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(out); i++)
+        CHECK(!range_list_meets(list, out[i]));
+    free(list);
 }
 
 TEST_MAIN()
