@@ -19,11 +19,11 @@ typedef struct Gateway {
 
 /* clang-format off */
 static const ConfigKey keys[] = {
-    { "Gateway", "Enabled",     "yes",      "yes or no",  config_parse_bool,         0,    1,          OF(enabled),     1 },
-    { "Gateway", "Connections", "16",       "a number",   config_parse_count,        1,    64,         OF(connections), 2 },
-    { "Gateway", "Buffer",      "64K",      "a size",     config_parse_power_of_two, 4096, 1ULL << 30, OF(bytes),       2 },
-    { "Gateway", "IdleSec",     "45s",      "a span",     config_parse_span,         1,    UINT64_MAX, OF(idle_ns),     4 },
-    { "Gateway", "Rate",        "infinity", "a limit",    config_parse_size_limit,   1024, 1ULL << 40, OF(rate),        4 },
+    { "Gateway", "Enabled",     "yes",      "yes or no",  config_parse_bool,         0,    1,          OF(enabled),     false, 1 },
+    { "Gateway", "Connections", "16",       "a number",   config_parse_count,        1,    64,         OF(connections), false, 2 },
+    { "Gateway", "Buffer",      "64K",      "a size",     config_parse_power_of_two, 4096, 1ULL << 30, OF(bytes),       false, 2 },
+    { "Gateway", "IdleSec",     "45s",      "a span",     config_parse_span,         1,    UINT64_MAX, OF(idle_ns),     false, 4 },
+    { "Gateway", "Rate",        "infinity", "a limit",    config_parse_size_limit,   1024, 1ULL << 40, OF(rate),        false, 4 },
 };
 /* clang-format on */
 
