@@ -179,6 +179,12 @@ static bool sender_settle(Sender *sender, Range range) {
     return comes_again;
 }
 
+static void sender_put_partial(Sender *sender, const SendPartial *partial) {
+    send_state_put_partial(&sender->state, partial);
+    if (range_meets(partial->range, sender->again))
+        send_state_begin_anew(&sender->state, partial->range);
+}
+
 static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryResult *result) {
     Sender *sender = userdata;
     bool was_backlog = sender->backlog == delivery;
@@ -201,10 +207,10 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
         else if (result->is_refused)
             sender->failures = 0;
     } else {
-        sender_end_again(sender);
         sender_wait(sender, result);
         if (result->partial.n > 0)
-            send_state_put_partial(&sender->state, &result->partial);
+            sender_put_partial(sender, &result->partial);
+        sender_end_again(sender);
     }
     sender_save(sender);
     (void)delivery_free(delivery);
@@ -214,7 +220,7 @@ static void sender_on_done(void *userdata, Delivery *delivery, const DeliveryRes
 static void sender_on_progress(void *userdata, const SendPartial *partial) {
     Sender *sender = userdata;
 
-    send_state_put_partial(&sender->state, partial);
+    sender_put_partial(sender, partial);
     sender_save(sender);
 }
 

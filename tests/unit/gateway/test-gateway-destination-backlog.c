@@ -332,6 +332,28 @@ TEST(interval_that_was_sent_in_part_is_sent_anew_when_its_time_comes_again) {
     scene_end(&scene);
 }
 
+TEST(interval_that_fails_half_way_after_its_time_came_again_is_sent_anew) {
+    static const TransportAnswer answers[] = {{.status = 200}, {.status = 503}, {.status = 200}};
+    unsigned first = 0;
+    Scene scene;
+
+    scene_begin(&scene);
+    world.n_series = 3;
+    world.per_request = 1;
+    world.answers = answers;
+    world.n_answers = 3;
+    offer(&scene, 0);
+    offer(&scene, 0);
+    run_for(NS_PER_SECOND);
+    run_while_behind(&scene);
+    for (size_t i = 0; i < world.n_arrived; i++)
+        first += world.arrived[i].first == 0;
+    CHECK_EQ(first, 2);
+    CHECK_EQ(world.n_arrived, 4);
+    CHECK_EQ(status_of(&scene).repeated_requests, 1);
+    scene_end(&scene);
+}
+
 TEST(interval_whose_time_comes_again_while_it_is_sent_is_read_as_a_window_too) {
     static const TransportAnswer answers[] = {{.status = 503}, {.status = 200}};
 
