@@ -30,7 +30,7 @@ static Manifest *made(void) {
     m->inferred = 3;
     m->dropped = 4;
     m->weight = 5;
-    m->stacks = (StoreStacks){1, 2, 3, 4, 5, 6, 7, 8, 9, 16384};
+    m->stacks = (StoreStacks){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16384};
     manifest_add_samples(m, 10, 500, 900);
     manifest_add_samples(m, 10, 400, 600);
     manifest_add_cpu(m, 0);
