@@ -2,6 +2,7 @@
 """profd-gateway as an administrator would run it: a configuration, folders of its own, signals, its log."""
 
 import collections
+import http.client
 import json
 import os
 import re
@@ -23,6 +24,24 @@ STOP_S = 60
 def send(name, kind, url, **keys):
     """A section of a configuration."""
     return f"[Send {name}]\nType={kind}\nURL={url}\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+def gateway_section(folder, **keys):
+    keys = {"Socket": f"{folder}/run/io.profd.Control", "IntervalSec": "1s", "Host": "test-host", **keys}
+    return "[Gateway]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+
+
+def asked(port, path, timeout_s=60):
+    """Status and body of an answer of the listener; no status while nobody listens."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        client.request("GET", path)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+    except ConnectionRefusedError:
+        return 0, b""
+    finally:
+        client.close()
 
 
 class Gateway:

@@ -4,7 +4,6 @@
 
 Engines are a folder or a server of this test; test-gateway-send.py has what is sent to them."""
 
-import http.client
 import http.server
 import json
 import os
@@ -17,18 +16,13 @@ import threading
 import time
 
 from daemon import Daemon, session
-from gateway import GATEWAY, Gateway
+from gateway import GATEWAY, Gateway, asked, gateway_section
 from hostile import HungMount
 from profctl import as_json, ended, environment, profctl, safe
 from tap import check, equal, main, test
 from workload import free_port, need_root, scratch, spinning
 
 NOWHERE = "http://127.0.0.1:9"
-
-
-def gateway_section(folder, **keys):
-    keys = {"Socket": f"{folder}/run/io.profd.Control", "IntervalSec": "1s", "Host": "test-host", **keys}
-    return "[Gateway]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
 
 
 def send(name, **keys):
@@ -153,19 +147,6 @@ def a_reload_that_cannot_listen_keeps_the_old_listener():
             equal(gateway.stop(), 0, "status at the end")
 
 
-def asked(port, path, timeout_s=60):
-    """Status and body of an answer of the listener; no status while nobody listens."""
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
-    try:
-        client.request("GET", path)
-        answer = client.getresponse()
-        return answer.status, answer.read()
-    except ConnectionRefusedError:
-        return 0, b""
-    finally:
-        client.close()
-
-
 @test
 def a_reload_of_the_listener_alone_leaves_what_reads_from_profd():
     need_root()
@@ -211,7 +192,9 @@ def a_reload_leaves_a_destination_behind_whose_folder_hangs():
         mount = f"{folder}/mount"
         os.mkdir(mount)
         first = gateway_section(folder) + folder_send(folder, "one")
-        with Gateway(folder, first) as gateway:
+        # What hangs is left behind, which a sanitizer calls a leak.
+        options = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        with Gateway(folder, first, env=options) as gateway:
             with HungMount(mount, 1) as fuse:
                 fuse.hang()
                 gateway.reload(first + send("hung", Type="file", URL=mount), "Reloaded the configuration")
@@ -221,35 +204,6 @@ def a_reload_leaves_a_destination_behind_whose_folder_hangs():
                 gateway.wait_until(lambda: gateway.destination("one")["sentIntervals"] > sent + 1, "the other destination to go on")
                 check("A disk of destination 'hung' hangs" in gateway.log(), gateway.log())
             equal(gateway.stop(), 0, "status at the end")
-
-
-@test
-def a_file_of_a_sampled_program_that_hangs_is_reported():
-    need_root()
-    with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")):
-        mount, port = f"{folder}/mount", free_port()
-        os.mkdir(mount)
-        config = gateway_section(folder) + f"[Listen]\nAddress=127.0.0.1:{port}\n"
-        with HungMount(mount, 1, runs=True) as fuse:
-            # profd has a sample of it when the gateway begins.
-            time.sleep(2)
-            fuse.hang()
-            with Gateway(folder, config) as gateway:
-                gateway.patience_s = 60
-                gateway.wait_until(lambda: gateway.source().get("connected"), "profd")
-                equal(asked(port, "/readyz")[0], 200, "readiness at first")
-                gateway.wait_until(lambda: gateway.source().get("hangs"), "what hangs")
-                source = gateway.source()
-                equal((source["connected"], "a sampled program" in source["problem"]), (False, True), source["problem"])
-                status, said = asked(port, "/readyz")
-                equal((status, b"hangs" in said), (503, True), said)
-                said = ended(profctl("gateway", "status", "--check", f"--runtime={gateway.runtime}"), 7).stdout
-                check("hangs" in said and "is away" not in said, said)
-                fuse.end()
-                gateway.wait_until(lambda: gateway.source().get("connected"), "the file server to end")
-                gateway.wait_until(lambda: gateway.source().get("samples", 0) > 0, "samples")
-                equal(asked(port, "/readyz")[0], 200, "readiness at the end")
-                equal(gateway.stop(), 0, "status at the end")
 
 
 @test
