@@ -236,7 +236,8 @@ static int daemon_start_sampling(Daemon *daemon) {
 }
 
 static void daemon_start_dispose(void *userdata, int fd) {
-    keeper_dispose(((Daemon *)userdata)->options.keeper, fd);
+    /* If nobody takes it, it stays open: better than waiting for it. */
+    (void)keeper_dispose(((Daemon *)userdata)->options.keeper, fd);
 }
 
 static int daemon_start_listen_to_clients(Daemon *daemon) {

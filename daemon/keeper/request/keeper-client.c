@@ -271,12 +271,13 @@ int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
     return keeper_lane_call_helper(keeper, KEEPER_LANE_SEAL, &request, fd, NULL, NULL);
 }
 
-void keeper_dispose(Keeper *keeper, int fd) {
+bool keeper_dispose(Keeper *keeper, int fd) {
     KeeperRequest request = keeper_lane_request_of(KEEPER_CLOSE);
 
-    /* If nobody takes it, it stays open: better than waiting for it. */
-    if (keeper_lane_send(keeper, KEEPER_LANE_CLOSE, &request, fd) == 0)
-        (void)close(fd);
+    if (keeper_lane_send(keeper, KEEPER_LANE_CLOSE, &request, fd) < 0)
+        return false;
+    (void)close(fd);
+    return true;
 }
 
 int keeper_listen(Keeper *keeper, int *ret_fd) {

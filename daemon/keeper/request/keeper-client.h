@@ -94,8 +94,9 @@ int keeper_open_tracefs(Keeper *keeper, const char *path, int *ret_fd);
  * and becomes readable for that group; its files are sealed one by one. -ETIMEDOUT: the file system
  * did not answer in time, and may still make the change. */
 int keeper_seal(Keeper *keeper, int fd, bool sensitive);
-/* Has a helper close it, since that may take for ever; takes ownership, and does not wait. */
-void keeper_dispose(Keeper *keeper, int fd);
+/* Has a helper close it, since that may take for ever, and does not wait. False: no helper took it,
+ * and it is still open. */
+bool keeper_dispose(Keeper *keeper, int fd);
 /* The listening control socket; -ENOENT: this keeper has none. It outlives recorders. */
 int keeper_listen(Keeper *keeper, int *ret_fd);
 /* Must be called before a recorder touches rings or the store: returns at once or, if another

@@ -191,8 +191,17 @@ TEST(dead_or_hung_helpers_are_replaced_and_delay_nobody) {
     CHECK_EQ(served_end(&served), 0);
 }
 
+/* Returns 1 if no helper took it. */
+static unsigned dispose_or_close(Served *served, int fd) {
+    if (keeper_dispose(served->keeper, fd))
+        return 0;
+    (void)close(fd);
+    return 1;
+}
+
 TEST(what_takes_for_ever_to_close_is_closed_by_a_helper_that_is_replaced) {
     Lingering lingering;
+    unsigned not_taken = 0;
     int pipes[2];
     Served served;
     char byte;
@@ -201,12 +210,14 @@ TEST(what_takes_for_ever_to_close_is_closed_by_a_helper_that_is_replaced) {
     /* Made here, so that only the helper gets them. */
     CHECK_OK(lingering_new(&lingering));
     CHECK_OK(pipe2(pipes, O_CLOEXEC));
-    keeper_dispose(served.keeper, lingering.fd);
+    CHECK(keeper_dispose(served.keeper, lingering.fd));
     /* Behind it, until no more fit. */
     for (unsigned i = 0; i < 500; i++)
-        keeper_dispose(served.keeper, fcntl(pipes[1], F_DUPFD_CLOEXEC, 3));
-    keeper_dispose(served.keeper, pipes[1]);
+        not_taken += dispose_or_close(&served, fcntl(pipes[1], F_DUPFD_CLOEXEC, 3));
+    not_taken += dispose_or_close(&served, pipes[1]);
     CHECK_EQ(read(pipes[0], &byte, 1), 0);
+    /* On a busy machine a helper that was just started may take nothing in time. */
+    CHECK(not_taken < 50);
     (void)close(pipes[0]);
     (void)close(lingering.other);
     CHECK_EQ(served_end(&served), 0);
