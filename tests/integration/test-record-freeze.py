@@ -184,7 +184,7 @@ def a_configuration_on_a_disk_that_hangs_holds_up_nobody():
                 hung = Waiting(daemon, "Reload")
                 serve(daemon, A_WHILE_S)
                 daemon.send(signal.SIGHUP)
-                serve(daemon, GIVES_UP_S)
+                serve(daemon, A_WHILE_S)
                 # A reload that is asked for while another one hangs reads what is there after it.
                 os.unlink(daemon.config_path)
                 daemon.configure(session(Frequency=HZ) + session("later", Frequency=99))

@@ -184,7 +184,7 @@ TEST(dead_or_hung_helpers_are_replaced_and_delay_nobody) {
     keeper_stop_waiting(served.keeper);
     CHECK_OK(keeper_seal(served.keeper, file, false));
     /* The helper must have been killed, or a missing file system would cost an opener each time. */
-    for (unsigned i = 0; i < 1000 && !(is_dead(second) && is_dead(sealer)); i++)
+    for (unsigned i = 0; i < 10000 && !(is_dead(second) && is_dead(sealer)); i++)
         (void)usleep(1000);
     CHECK(is_dead(second));
     CHECK(is_dead(sealer));
