@@ -15,7 +15,7 @@
  * know from when on they miss nothing; people get a remark when events were dropped.
  */
 
-/* Those of a session; the stream has its own beside them. */
+/* The events that profd reports about sessions and itself; the stream adds some of its own. */
 static const char *const monitor_events[] = {
     "started", "stopped",  "paused",    "resumed",  "rotated", "snapshot", "removed",
     "lost",    "degraded", "recovered", "reloaded", "cpus",    "failed",   NULL,

@@ -19,7 +19,7 @@ typedef struct Reload {
     Store *store;
     Config **config; /* freed and replaced on success */
 
-    /* What the steps have found. */
+    /* The steps fill in the rest. */
     Config *read;
     int error; /* a negative errno that is no problem of the configuration */
     int n_problems;

@@ -126,7 +126,7 @@ static UnwindVerdict unwinder_continue(UnwinderSpace *space, const PdCallchain *
                : verdict;
 }
 
-/* What the kernel found by frame pointers is all that there is of a 32-bit program. */
+/* A 32-bit program keeps the chain that the kernel found by frame pointers. */
 static UnwindVerdict unwinder_walk_32_bit(const UnwindSample *taken, const PdCallchain *by_pointer,
                                           UnwindChain *chain) {
     UnwindVerdict verdict = unwind_walk(taken, &(UnwindSpace){}, NULL, chain);

@@ -37,7 +37,7 @@ void gateway_slot_end(GatewaySlot *slot) {
 
     slot->s3 = NULL;
     slot->destination = destination_free(slot->destination);
-    /* What a task that hangs reads from it must stay. */
+    /* A task that hangs still reads the configuration. */
     slot->config = has_ended ? gateway_config_free(slot->config) : NULL;
 }
 

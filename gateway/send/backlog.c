@@ -78,8 +78,8 @@ static void backlog_expire(SendState *state, const BacklogRules *rules, const Ba
     state->counters.expired_ns += range_list_expire(&state->unsent, limit) - thinned_ns;
 }
 
-/* Of an interval that was sent in part; the rest of one that is not wanted any more is forgotten,
- * and one that is still to come waits. */
+/* Takes the rest of an interval that was sent in part. If it is not wanted any more it is
+ * forgotten, and if it lies in the future it waits. */
 static bool backlog_take_partial(SendState *state, const BacklogTime *time, Range *ret) {
     for (size_t i = 0; i < state->n_partials;) {
         Range range = state->partials[i].range;

@@ -483,7 +483,7 @@ static uint64_t sender_gap_since(Sender *sender, uint64_t since_ns) {
     return MIN(state->high_ns, since_ns - away_ns);
 }
 
-/* What was not followed before an interval is read as windows, but for the time of a sleep. */
+/* The time before an interval that was not followed is read as windows, except a sleep in it. */
 static void sender_add_gap(Sender *sender, Range gap, const Interval *interval, uint64_t now_ns) {
     backlog_add(&sender->state, gap, now_ns);
     for (size_t i = 0; i < interval->n_sleeps; i++) {

@@ -307,7 +307,8 @@ static PdGapReason window_search_longest(const PdCoverage *coverage) {
     return reason;
 }
 
-/* Whose clock the time without recordings is on: the first segment behind it, else the last one. */
+/* The time without recordings is on the clock of the first segment behind it, else of the last one.
+ */
 static const Entry *window_search_behind(const Search *s) {
     const Entry *last = NULL;
 
