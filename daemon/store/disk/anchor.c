@@ -29,6 +29,12 @@ ClockAnchor clock_anchor_now(void) {
     return best;
 }
 
+uint64_t clock_anchor_slept_ns(const ClockAnchor *anchor) {
+    if (anchor->boot_ns == 0)
+        return UINT64_MAX;
+    return anchor->boot_ns > anchor->monotonic_ns ? anchor->boot_ns - anchor->monotonic_ns : 0;
+}
+
 static bool anchor_apart(uint64_t a, uint64_t b, uint64_t ns) {
     /* Differences are modulo 2^64, because either clock may be ahead. */
     int64_t d = (int64_t)(a - b);

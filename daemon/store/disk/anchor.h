@@ -15,6 +15,8 @@ typedef struct ClockAnchor {
 #define CLOCK_STEP_NS 10000000ULL
 
 ClockAnchor clock_anchor_now(void);
+/* How long the machine had slept since it booted; UINT64_MAX: unknown, the anchor lacks boot_ns. */
+uint64_t clock_anchor_slept_ns(const ClockAnchor *anchor);
 /* Whether one clock moved against another by more than `ns` between the two anchors: the wall clock
  * was set, or the machine was suspended. */
 bool clock_anchor_moved(const ClockAnchor *from, const ClockAnchor *to, uint64_t ns);

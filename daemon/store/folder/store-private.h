@@ -41,7 +41,7 @@ typedef struct Entry {
     bool covered; /* the fields below are known; in CLOCK_MONOTONIC */
     uint64_t covered_from_ns, covered_to_ns;
     uint64_t real_shift_ns; /* add it to get wall-clock time, modulo 2^64 */
-    uint64_t slept_ns;      /* how long the machine has slept since it booted */
+    uint64_t slept_ns; /* how long the machine has slept since it booted; UINT64_MAX: unknown */
     PdGapReason after;
     PdGap gaps[ENTRY_GAPS_MAX]; /* when there are more, close ones are merged */
     size_t n_gaps;
@@ -57,8 +57,8 @@ static inline bool entry_is_blank(const Entry *entry) {
 /* Whether the machine slept between two segments that follow each other; the clock of samples stood
  * still meanwhile, so they may be adjacent on it. A second is more than two measurements differ. */
 static inline bool entry_slept_between(const Entry *before, const Entry *next) {
-    return strcmp(before->boot, next->boot) == 0 && next->slept_ns > before->slept_ns &&
-           next->slept_ns - before->slept_ns > NS_PER_SECOND;
+    return next->slept_ns != UINT64_MAX && strcmp(before->boot, next->boot) == 0 &&
+           next->slept_ns > before->slept_ns && next->slept_ns - before->slept_ns > NS_PER_SECOND;
 }
 
 /* Its samples can be read: it is finished, or it is being written. */

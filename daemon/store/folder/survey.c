@@ -213,12 +213,12 @@ void entry_fill(const Store *store, Entry *entry, const Manifest *manifest) {
     snprintf(entry->boot, sizeof(entry->boot), "%.*s", STORE_BOOT_SIZE - 1, manifest->boot);
     entry->this_boot = store->boot[0] && strcmp(manifest->boot, store->boot) == 0;
     survey_fill_coverage(entry, manifest);
+    entry->slept_ns = UINT64_MAX;
     if (manifest->n_anchors == 0)
         return;
     first = &manifest->anchors[0];
     entry->real_shift_ns = first->real_ns - first->monotonic_ns;
-    if (first->boot_ns > first->monotonic_ns)
-        entry->slept_ns = first->boot_ns - first->monotonic_ns;
+    entry->slept_ns = clock_anchor_slept_ns(first);
     last = &manifest->anchors[manifest->n_anchors - 1];
     entry->end_real_ns = last->real_ns;
     entry->end_boot_ns = last->boot_ns;

@@ -188,13 +188,8 @@ static void follower_stream_put_before(FollowerStream *s, const FollowerState *s
     }
 }
 
-/* How long the machine has slept since it booted; UINT64_MAX: unknown. */
 static uint64_t follower_stream_slept_ns(const Manifest *manifest) {
-    const ClockAnchor *anchor = &manifest->anchors[0];
-
-    if (manifest->n_anchors == 0)
-        return UINT64_MAX;
-    return anchor->boot_ns > anchor->monotonic_ns ? anchor->boot_ns - anchor->monotonic_ns : 0;
+    return manifest->n_anchors == 0 ? UINT64_MAX : clock_anchor_slept_ns(&manifest->anchors[0]);
 }
 
 /* A sleep between the last segment and this one: the part of it that lies in the window, which is

@@ -133,8 +133,13 @@ TEST(a_sleep_between_two_adjacent_segments_is_a_gap) {
     CHECK_OK(compose_last(&edge, 20, 35, entries, 3));
     CHECK_EQ(edge.n_gaps, 0);
     CHECK_EQ(edge.from_ns, 1520 * S);
+    /* Nobody knows whether it slept. */
+    entries[0].slept_ns = UINT64_MAX;
+    CHECK_OK(compose_last(&set, 15, 35, entries, 3));
+    CHECK_EQ(set.n_gaps, 0);
     /* The clock was set, and the machine did not sleep. */
     entries[0].slept_ns = 507 * S;
+    pd_coverage_done(&set);
     CHECK_OK(compose_last(&set, 15, 35, entries, 3));
     CHECK_EQ(set.n_gaps, 0);
 }
