@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "protocol/value.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 #include "util/clock.h"
 #include "util/text.h"
 

@@ -5,7 +5,7 @@
 
 #include "config/gateway-config.h"
 #include "loop/loop.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 
 typedef struct GatewayAsk GatewayAsk;
 

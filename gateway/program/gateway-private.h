@@ -7,7 +7,7 @@
 #include "loop/loop.h"
 #include "program/gateway-option.h"
 #include "program/gateway-slot.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 #include "source/source.h"
 #include "status/status.h"
 

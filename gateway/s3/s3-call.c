@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 

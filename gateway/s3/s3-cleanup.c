@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/text.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "s3/s3-step.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/clock.h"
 
 /* A destination from its configuration and its state, and what others may know of it. */

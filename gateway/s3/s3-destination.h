@@ -11,7 +11,7 @@
 #include "config/gateway-config.h"
 #include "loop/loop.h"
 #include "send/destination.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 
 typedef struct S3Destination S3Destination;
 

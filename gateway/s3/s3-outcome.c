@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "send/state-file.h"
 #include "util/clock.h"
 

@@ -3,7 +3,7 @@
 
 /* What an answer of a store means for us: what to do next, and a sentence for people. */
 
-#include "send/transport.h"
+#include "transport/transport.h"
 
 typedef enum S3Verdict {
     S3_DONE,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "protocol/connection.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 

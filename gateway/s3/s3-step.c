@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/clock.h"
 
 /*

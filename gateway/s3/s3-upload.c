@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "s3/s3-task.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/text.h"
 
 /*

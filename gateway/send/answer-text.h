@@ -5,7 +5,7 @@
  * and nothing secret is part of them. */
 
 #include "engine/engine.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 
 /* An answer that is no success, to a request of so many bytes before compression. */
 void answer_sentence(const TransportAnswer *answer, const char *url, size_t request_bytes,

@@ -10,9 +10,9 @@
 #include "engine/engine.h"
 #include "loop/loop.h"
 #include "send/disk-worker.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "send/send-state.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 
 typedef struct Delivery Delivery;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "send/sender-offer.h"
 #include "send/sender.h"
 #include "send/state-file.h"
 #include "util/clock.h"

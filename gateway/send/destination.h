@@ -10,7 +10,7 @@
 #include "config/gateway-config.h"
 #include "engine/engine.h"
 #include "loop/loop.h"
-#include "send/transport.h"
+#include "transport/transport.h"
 #include "source/source.h"
 
 typedef struct Destination Destination;

@@ -17,7 +17,7 @@
 
 #include "engine/engine-format.h"
 #include "send/destination.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/clock.h"
 #include "util/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "send/answer-text.h"
-#include "send/retry.h"
+#include "transport/retry.h"
 
 #include "test.h"
 

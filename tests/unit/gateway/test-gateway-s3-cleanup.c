@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "test.h"
 #include "util/clock.h"
 #include "util/file.h"

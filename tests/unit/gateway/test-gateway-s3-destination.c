@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "test.h"
 #include "util/clock.h"
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "status/status-value.h"
 #include "test.h"
 #include "util/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "send/transport.h"
+#include "transport/transport.h"
 
 #include <arpa/inet.h>
 #include <curl/curlver.h>

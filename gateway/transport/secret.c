@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "send/secret.h"
+#include "transport/secret.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "send/retry.h"
+#include "transport/retry.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 #include <sys/queue.h>
 
-#include "send/transport-types.h"
+#include "transport/transport-types.h"
 #include "util/buffer.h"
 
 struct TransportRequest {

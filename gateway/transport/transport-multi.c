@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "send/transport.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 
-#include "send/transport-request.h"
+#include "transport/transport-request.h"
 #include "util/clock.h"
 
 /*

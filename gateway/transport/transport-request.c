@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "send/transport-request.h"
+#include "transport/transport-request.h"
 
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
 #include "encode/gzip-pack.h"
-#include "send/secret.h"
+#include "transport/secret.h"
 #include "util/clock.h"
 #include "util/text.h"
 

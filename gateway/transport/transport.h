@@ -5,7 +5,7 @@
  * libcurl. */
 
 #include "loop/loop.h"
-#include "send/transport-types.h"
+#include "transport/transport-types.h"
 #include "util/buffer.h"
 
 int transport_new(Loop *loop, Transport **ret);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "send/transport.h"
+#include "transport/transport.h"
 
 #define RETRY_FIRST_NS     UINT64_C(1000000000)
 #define RETRY_MAX_NS       UINT64_C(300000000000)
