@@ -41,15 +41,17 @@ typedef struct SendConfig {
     uint64_t max_age_ns;        /* older intervals are not sent; 0: that of the engine */
     uint64_t max_body_bytes;    /* of a request, before compression; 0: that of the engine */
     uint32_t max_series;        /* of an interval; the rest becomes `other` */
+    uint32_t max_label_values;  /* of each label of an interval, likewise */
     uint64_t max_bytes_per_sec; /* of the backlog; 0: no limit */
     char ca_file[GATEWAY_TEXT_MAX], certificate_file[GATEWAY_TEXT_MAX], key_file[GATEWAY_TEXT_MAX];
     char token_file[GATEWAY_TEXT_MAX];    /* a bearer token */
     char password_file[GATEWAY_TEXT_MAX]; /* USER:PASSWORD of basic auth; of `s3` KEY:SECRET */
     char credential[GATEWAY_NAME_MAX];    /* instead: a name in $CREDENTIALS_DIRECTORY */
     char proxy[GATEWAY_TEXT_MAX], tenant[GATEWAY_TEXT_MAX];
-    /* of `s3` */
-    char region[GATEWAY_NAME_MAX], key_template[GATEWAY_TEXT_MAX];
-    char content[GATEWAY_NAME_MAX]; /* "recordings", "snapshots" */
+    char region[GATEWAY_NAME_MAX];  /* of `s3` */
+    char content[GATEWAY_NAME_MAX]; /* "profiles", "recordings", "snapshots"; "": what is usual */
+    /* of recordings and snapshots */
+    char key_template[GATEWAY_TEXT_MAX];
     uint64_t object_interval_ns;
 } SendConfig;
 
@@ -71,15 +73,15 @@ typedef struct GatewayConfig {
     size_t n_rules;
 } GatewayConfig;
 
-/* -EINVAL with a static sentence in *ret_problem: what the keys of an object store say together is
- * wrong. */
+/* -EINVAL with a static sentence in *ret_problem: what the keys of a destination of recordings say
+ * together is wrong. */
 typedef int (*GatewayStoreCheck)(const SendConfig *send, const char **ret_problem);
 
 /*
  * Loads `path` (NULL: the first profd/gateway.conf in /etc, /run, /usr/lib; none is fine) with its
  * drop-ins, below `root` ("": the real one). Accepts valid keys and reports the others; sections
  * that cannot work are reported and left out. Returns the number of problems, or a negative errno
- * when a file cannot be read. Destinations of Type=s3 are checked by `check_store`, unless it is
+ * when a file cannot be read. Destinations of recordings are checked by `check_store`, unless it is
  * NULL.
  */
 int gateway_config_load(const char *root, const char *path, GatewayStoreCheck check_store,
@@ -91,6 +93,8 @@ DEFINE_CLEANUP(GatewayConfig *, gateway_config_free);
 
 /* NULL: there is no such destination. */
 const SendConfig *gateway_config_send(const GatewayConfig *config, const char *name);
+/* Whether it gets recordings or snapshots of profd as they are, and no profiles. */
+bool gateway_send_keeps_recordings(const SendConfig *send);
 /* Whether a rule applies to a destination. */
 bool gateway_rule_is_for(const GatewayRule *rule, const char *send);
 

@@ -54,6 +54,7 @@ static const ConfigKey keys[] = {
     { "Send",    "MaxAgeSec",       "infinity",  "a time span from 10s to 30d, or infinity",                 config_parse_span_limit,  10 * S, 30 * DAY,   OF_S(max_age_ns)              },
     { "Send",    "MaxBodySize",     "infinity",  "a size from 64K to 1G, or infinity",                       config_parse_size_limit,  64 * K, G,          OF_S(max_body_bytes)          },
     { "Send",    "MaxSeries",       "500",       "a number from 1 to 10000",                                 config_parse_count,       1,      SERIES_MAX, OF_S(max_series)              },
+    { "Send",    "MaxLabelValues",  "300",       "a number from 1 to 10000",                                 config_parse_count,       1,      SERIES_MAX, OF_S(max_label_values)        },
     { "Send",    "MaxBytesPerSec",  "infinity",  "a size of at least 1K, or infinity",                       config_parse_size_limit,  K,      G,          OF_S(max_bytes_per_sec)       },
     { "Send",    "CAFile",          "",          "an absolute path",                                         gateway_parse_path,       0,      0,          OF_S(ca_file)                 },
     { "Send",    "CertificateFile", "",          "an absolute path",                                         gateway_parse_path,       0,      0,          OF_S(certificate_file)        },
@@ -64,8 +65,8 @@ static const ConfigKey keys[] = {
     { "Send",    "Proxy",           "",          "http:// or https:// with a host",                          gateway_parse_url,        0,      0,          SECRET_S(proxy)               },
     { "Send",    "Tenant",          "",          "the name of a tenant, in UTF-8",                           gateway_parse_text,       0,      0,          OF_S(tenant)                  },
     { "Send",    "Region",          "us-east-1", "the name of a region",                                     gateway_parse_word,       0,      0,          OF_S(region)                  },
+    { "Send",    "Content",         "",          "profiles, recordings or snapshots",                        gateway_parse_content,    0,      0,          OF_S(content)                 },
     { "Send",    "KeyTemplate",     "%H/%Y/%m/%d/%N-%T.perf.data", "a path with %H, %N, %T, %Y, %m, %d, %h, %M and %S", gateway_parse_word,       0,      0,          OF_S(key_template)            },
-    { "Send",    "Content",         "recordings", "recordings or snapshots",                                 gateway_parse_content,    0,      0,          OF_S(content)                 },
     { "Send",    "ObjectIntervalSec", "10min",   "a time span from 1s to 1d",                                config_parse_span,        S,      DAY,        OF_S(object_interval_ns)      },
 };
 /* clang-format on */

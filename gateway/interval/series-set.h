@@ -12,6 +12,7 @@ typedef struct Series {
     LabelSet labels; /* always with host, service_name and event */
     uint32_t event;  /* of the profile */
     uint64_t samples, period;
+    uint64_t other; /* samples that are counted as above a limit */
 } Series;
 
 /* A zeroed set is valid and empty. */

@@ -6,6 +6,7 @@
 
 #include "interval/series-label.h"
 #include "interval/series-set.h"
+#include "interval/series-value.h"
 
 /*
  * From the labels of a profile to series. Labels that differ in pid alone are one mixture of event,
@@ -27,6 +28,7 @@ typedef struct SeriesWork {
     HashIndex by_key;
     uint32_t *of_label; /* the mixture of each label, later its series */
     SeriesSet set;
+    SeriesValues values;
     uint64_t dropped, other;
 } SeriesWork;
 
@@ -41,6 +43,7 @@ void series_list_done(SeriesList *list) {
 }
 
 static void series_work_done(SeriesWork *work) {
+    series_values_done(&work->values);
     series_set_done(&work->set);
     hash_index_done(&work->by_key);
     free(work->mixtures);
@@ -158,7 +161,7 @@ static int series_get_other(SeriesWork *work, uint32_t event, uint32_t *ret) {
                              (Bytes){.data = (const uint8_t *)host, .size = strlen(host)});
 
     if (r == 0)
-        r = label_set_put(&labels, SERIES_LABEL_SERVICE, "other");
+        r = label_set_put(&labels, SERIES_LABEL_SERVICE, SERIES_OTHER);
     if (r == 0)
         r = series_label_put(&labels, SERIES_LABEL_EVENT,
                              series_label_event(work->interval->profile, &label));
@@ -172,6 +175,7 @@ static int series_place(SeriesWork *work, SeriesMixture *mixture) {
     const ProfileLabel *label = series_label_of(work, mixture->label);
     uint32_t event = label->values[PROFILE_EVENT];
     LabelSet labels = {};
+    bool has_other;
     Series *series;
     int r = series_label_make(work->interval, work->options->host, label, &labels);
 
@@ -182,9 +186,15 @@ static int series_place(SeriesWork *work, SeriesMixture *mixture) {
         work->dropped += mixture->samples;
         return r;
     }
+    r = series_values_limit(&work->values, &labels);
+    if (r < 0) {
+        label_set_done(&labels);
+        return r;
+    }
+    has_other = r > 0;
     r = series_set_get(&work->set, &labels, event, SERIES_MAX, &mixture->series);
     if (r == -ENOSPC) {
-        work->other += mixture->samples;
+        has_other = true;
         r = series_get_other(work, event, &mixture->series);
     }
     if (r < 0)
@@ -192,6 +202,10 @@ static int series_place(SeriesWork *work, SeriesMixture *mixture) {
     series = &work->set.items[mixture->series];
     series->samples += mixture->samples;
     series->period += mixture->period;
+    if (has_other) {
+        series->other += mixture->samples;
+        work->other += mixture->samples;
+    }
     return 0;
 }
 
@@ -263,7 +277,7 @@ static int series_limit(SeriesWork *work, uint32_t *to) {
         to[order[i]] = other;
         if (other == order[i])
             continue;
-        work->other += from->samples;
+        work->other += from->samples - from->other;
         work->set.items[other].samples += from->samples;
         work->set.items[other].period += from->period;
         from->samples = from->period = 0;
@@ -305,7 +319,8 @@ static int series_finish(SeriesWork *work, uint32_t *to, SeriesList *ret) {
 }
 
 int series_list_make(const Interval *interval, const SeriesOptions *options, SeriesList *ret) {
-    _cleanup_(series_work_done) SeriesWork work = {.interval = interval, .options = options};
+    _cleanup_(series_work_done) SeriesWork work = {
+        .interval = interval, .options = options, .values.max = options->max_values};
     _cleanup_free_ uint32_t *to = NULL;
     int r = series_mix(&work);
 

@@ -30,7 +30,7 @@ typedef struct SeriesList {
     size_t n;
     uint64_t dropped; /* samples that rules dropped */
     uint64_t other;   /* samples of series above the limit, which are in one for each event, with
-                       * service_name "other" */
+                       * service_name "other", and of values above it, which are "other" */
 } SeriesList;
 
 typedef struct SeriesOptions {
@@ -38,6 +38,7 @@ typedef struct SeriesOptions {
     RelabelRule *const *rules;
     size_t n_rules;
     size_t max_series; /* the series with the most samples stay; 0: SERIES_MAX */
+    size_t max_values; /* of a label; 0: no limit */
 } SeriesOptions;
 
 int series_list_make(const Interval *interval, const SeriesOptions *options, SeriesList *ret);

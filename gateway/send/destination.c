@@ -123,7 +123,8 @@ static void destination_fill(Destination *destination, const DestinationOptions 
         .series = {.host = destination->host,
                    .rules = destination->rules,
                    .n_rules = destination->n_rules,
-                   .max_series = config->max_series},
+                   .max_series = config->max_series,
+                   .max_values = config->max_label_values},
         .weight = 100.0 / share,
         .max_bytes = config->max_body_bytes > 0 ? config->max_body_bytes : engine->max_bytes,
     };

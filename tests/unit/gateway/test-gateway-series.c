@@ -207,6 +207,34 @@ TEST(series_with_the_fewest_samples_become_other) {
     end(&list);
 }
 
+/* A value above its limit may be in a series above the other limit. */
+TEST(values_beyond_the_limit_become_other_and_are_counted_once) {
+    SeriesOptions options = {.host = "web-1", .max_values = 2};
+    const char *const unit = "/system.slice/shop.service";
+    SeriesList list;
+
+    begin();
+    add("a", 1, unit, 100);
+    add("b", 1, unit, 50);
+    add("c", 1, unit, 2);
+    add("d", 1, unit, 1);
+    made_ok(series_list_make(interval, &options, &list));
+    CHECK_EQ(list.n, 3);
+    CHECK_EQ(list.other, 3);
+    CHECK_STREQ(label_of(&list, list.of_label[0], "comm"), "a");
+    CHECK_STREQ(label_of(&list, list.of_label[1], "comm"), "b");
+    CHECK_EQ(list.of_label[2], list.of_label[3]);
+    CHECK_STREQ(label_of(&list, list.of_label[2], "comm"), "other");
+    CHECK_STREQ(label_of(&list, list.of_label[2], "service_name"), "shop");
+    CHECK_STREQ(label_of(&list, list.of_label[2], "unit"), "shop.service");
+    CHECK_EQ(list.items[list.of_label[2]].samples, 3);
+    series_list_done(&list);
+    options.max_series = 2;
+    made_ok(series_list_make(interval, &options, &list));
+    CHECK_EQ(list.other, 53);
+    end(&list);
+}
+
 TEST(many_names_take_no_more_series_than_the_limit) {
     SeriesList list;
     char comm[16];
