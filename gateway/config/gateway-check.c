@@ -80,27 +80,35 @@ static void gateway_check_tls(GatewayLoad *load, size_t i) {
 static void gateway_check_age(GatewayLoad *load, size_t i) {
     const SendConfig *send = &load->config->sends[i];
 
-    if (strcmp(send->type, "s3") != 0 && send->max_age_ns > 0 &&
+    if (!gateway_send_keeps_recordings(send) && send->max_age_ns > 0 &&
         send->max_age_ns < 3 * load->config->interval_ns)
         gateway_load_report(load, &load->sends[i], SECTION_SEND, "MaxAgeSec",
                             "MaxAgeSec= is less than three times IntervalSec=, so what fails once "
                             "would not be sent again");
 }
 
-static void gateway_check_s3(GatewayLoad *load, size_t i) {
-    static const char *const keys[] = {"Region", "KeyTemplate", "Content", "ObjectIntervalSec"};
+/* What may have recordings instead of profiles, and keys that are for those alone. */
+static void gateway_check_content(GatewayLoad *load, size_t i) {
+    static const char *const keys[] = {"KeyTemplate", "ObjectIntervalSec"};
     const SendConfig *send = &load->config->sends[i];
+    bool is_store = strcmp(send->type, "s3") == 0, is_file = strcmp(send->type, "file") == 0;
+    bool has_recordings = gateway_send_keeps_recordings(send);
     const char *problem = NULL;
 
     /* Its keys may contradict each other; such a destination is refused later. */
-    if (strcmp(send->type, "s3") == 0 && load->check_store && load->check_store(send, &problem) < 0)
+    if (has_recordings && load->check_store && load->check_store(send, &problem) < 0)
         gateway_load_report(load, &load->sends[i], SECTION_SEND, "Type", "[Send %s]: %s",
                             send->name, problem ?: "its keys do not go together");
+    if (!is_store && gateway_load_has(&load->sends[i], SECTION_SEND, "Region"))
+        gateway_load_report(load, &load->sends[i], SECTION_SEND, "Region",
+                            "Region= is for Type=s3 alone");
+    if (!is_store && !is_file && gateway_load_has(&load->sends[i], SECTION_SEND, "Content"))
+        gateway_load_report(load, &load->sends[i], SECTION_SEND, "Content",
+                            "Content= is for Type=s3 and Type=file alone");
     for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
-        if (strcmp(send->type, "s3") != 0 &&
-            gateway_load_has(&load->sends[i], SECTION_SEND, keys[k]))
+        if (!has_recordings && gateway_load_has(&load->sends[i], SECTION_SEND, keys[k]))
             gateway_load_report(load, &load->sends[i], SECTION_SEND, keys[k],
-                                "%s= is for Type=s3 alone", keys[k]);
+                                "%s= is for recordings and snapshots alone, see Content=", keys[k]);
 }
 
 static int gateway_compile_rule(GatewayLoad *load, size_t i) {
@@ -212,7 +220,7 @@ int gateway_check(GatewayLoad *load) {
         gateway_check_identity(load, i);
         gateway_check_tls(load, i);
         gateway_check_age(load, i);
-        gateway_check_s3(load, i);
+        gateway_check_content(load, i);
         if (gateway_check_url(load, i) && gateway_check_rules_of(load, i))
             i++;
         else

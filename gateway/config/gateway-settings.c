@@ -31,6 +31,13 @@ const SendConfig *gateway_config_send(const GatewayConfig *config, const char *n
     return NULL;
 }
 
+bool gateway_send_keeps_recordings(const SendConfig *send) {
+    bool is_file = strcmp(send->type, "file") == 0;
+
+    return strcmp(send->type, "s3") == 0 ||
+           (is_file && *send->content && strcmp(send->content, "profiles") != 0);
+}
+
 bool gateway_rule_is_for(const GatewayRule *rule, const char *send) {
     size_t wanted = strlen(send), n;
 

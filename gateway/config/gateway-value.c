@@ -157,7 +157,7 @@ int gateway_parse_type(const ConfigKey *key, const char *value, void *base) {
 }
 
 int gateway_parse_content(const ConfigKey *key, const char *value, void *base) {
-    static const char *const contents[] = {"recordings", "snapshots"};
+    static const char *const contents[] = {"", "profiles", "recordings", "snapshots"};
 
     return gateway_parse_one_of(key, value, base, contents, ARRAY_SIZE(contents));
 }

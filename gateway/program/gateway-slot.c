@@ -4,15 +4,15 @@
 #include <string.h>
 
 /*
- * A destination of either kind: one that gets intervals, or an object store that gets recordings
- * and asks profd for them by itself. It keeps the configuration that it borrows.
+ * A destination of either kind: one that gets intervals, or an object store or folder that gets
+ * recordings and asks profd for them by itself. It keeps the configuration that it borrows.
  */
 
 int gateway_slot_begin(GatewaySlot *slot, const GatewaySlotOptions *options) {
     const SendConfig *send = gateway_config_send(options->config, options->name);
     int r;
 
-    if (strcmp(send->type, "s3") == 0)
+    if (gateway_send_keeps_recordings(send))
         r = s3_destination_new(&(S3DestinationOptions){.config = send,
                                                        .gateway = options->config,
                                                        .state_folder = options->state_folder,

@@ -9,7 +9,9 @@
 #include "s3/s3-call.h"
 #include "s3/s3-destination.h"
 #include "s3/s3-key.h"
+#include "send/file-folder.h"
 #include "util/clock.h"
+#include "util/file.h"
 #include "util/log.h"
 
 /*
@@ -123,12 +125,43 @@ static int gateway_store_test_prepare(StoreTest *test, const GatewayConfig *conf
     return r < 0 ? log_error(r, "Failed to test [Send %s]: %m", test->send->name) : 0;
 }
 
+static int gateway_store_test_fill(void *userdata, int fd) {
+    Bytes bytes = gateway_store_test_bytes(userdata);
+
+    return file_write_all(fd, bytes.data, bytes.size);
+}
+
+static int gateway_store_test_folder(StoreTest *test) {
+    const FileFolderPut put = {.folder = test->send->url,
+                               .path = test->key,
+                               .fill = gateway_store_test_fill,
+                               .userdata = test};
+    char path[sizeof(test->send->url) + sizeof(test->key)], text[sizeof(test->text)];
+    int r = file_folder_put(&put);
+
+    if (r < 0)
+        return log_error(r, "[Send %s] stores nothing in '%s': %m", test->send->name, put.folder);
+    (void)snprintf(path, sizeof(path), "%s/%s", put.folder, put.path);
+    printf("[Send %s] stored '%s'.\n", test->send->name, path);
+    test->text[strcspn(test->text, "\n")] = '\0';
+    r = file_read_regular(path, text, sizeof(text));
+    if (unlink(path) < 0)
+        printf("The file stays there: %s.\n", strerror(errno));
+    if (r < 0 || strcmp(text, test->text) != 0)
+        return log_error(r < 0 ? r : -EBADMSG,
+                         "[Send %s] gives back something else than was stored", test->send->name);
+    printf("It gives back the same bytes.\n");
+    return 0;
+}
+
 int gateway_store_test(const GatewayConfig *config, const SendConfig *send) {
     _cleanup_(gateway_store_test_done) StoreTest test = {.send = send};
     int r = gateway_store_test_prepare(&test, config);
 
     if (r < 0)
         return r;
+    if (*send->url == '/')
+        return gateway_store_test_folder(&test);
     s3_target_init(&test.target, send, test.transport, test.loop);
     test.target.on_problem = gateway_store_test_on_problem;
     test.target.userdata = &test;

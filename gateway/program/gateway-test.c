@@ -194,7 +194,7 @@ int gateway_test(const GatewayOptions *options) {
 
     if (r < 0)
         return r;
-    if (strcmp(test.send->type, "s3") == 0)
+    if (gateway_send_keeps_recordings(test.send))
         return gateway_store_test(test.config, test.send);
     r = gateway_test_make_folder(&test);
     if (r < 0)

@@ -23,13 +23,17 @@ struct S3Destination {
 int s3_destination_check(const SendConfig *config, const char **ret_problem) {
     bool snapshots = s3_run_sends_snapshots(config);
 
+    if (strcmp(config->content, "profiles") == 0) {
+        *ret_problem = "a store takes recordings or snapshots, and no profiles";
+        return -EINVAL;
+    }
     if (config->key_template[0] && s3_key_check(config->key_template, snapshots, ret_problem) < 0)
         return -EINVAL;
     if (!snapshots && config->object_interval_ns < NS_PER_SECOND)
         *ret_problem = "an object has at least a second of recordings";
     else if (config->share_percent != 0 && config->share_percent != 100)
         *ret_problem = "a recording says nothing of a share: it is sent whole";
-    else if (config->token_file[0])
+    else if (config->token_file[0] && !s3_run_is_folder(config))
         *ret_problem = "a store takes ACCESS-KEY:SECRET of PasswordFile=, and no token";
     else
         return 0;
@@ -104,6 +108,9 @@ static int s3_destination_load(S3Run *run, const char *folder) {
                           config->name, path);
     if (run->state.key[0])
         run->state.counters.repeated++;
+    /* A reload may have made a folder of a store. */
+    if (s3_run_is_folder(config))
+        run->state.is_multipart = false;
     if (run->state.until_ns == 0 && !s3_run_sends_snapshots(config))
         run->state.until_ns =
             s3_schedule_first(clock_ns(CLOCK_REALTIME), config->object_interval_ns);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A destination that keeps raw recordings in a bucket: one object for each window of
+ * A destination that keeps raw recordings in a bucket or a folder: one object for each window of
  * object_interval_ns, or one for each snapshot of profd. The newest window goes first, those that
  * wait follow from the oldest on; what the store did not take stays with profd and is asked for
  * again. The same window has the same key, so nothing is there twice.

@@ -99,6 +99,26 @@ int s3_object_read(const char *folder, uint64_t size, S3ObjectRead read, void *u
     return 0;
 }
 
+int s3_object_write(const S3Object *object, int fd, const atomic_bool *stop) {
+    _cleanup_free_ uint8_t *chunk = object->fd >= 0 ? malloc(S3_CHUNK) : NULL;
+    uint64_t at = 0;
+    int r = 0;
+
+    if (object->fd < 0)
+        return file_write_all(fd, object->data, (size_t)object->size);
+    if (!chunk)
+        return -ENOMEM;
+    while (r == 0 && at < object->size) {
+        ssize_t n = pread(object->fd, chunk, S3_CHUNK, (off_t)at);
+
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        r = atomic_load(stop) ? -ECANCELED : file_write_all(fd, chunk, (size_t)n);
+        at += (uint64_t)n;
+    }
+    return r;
+}
+
 void s3_part_done(S3Part *part) {
     free(part->copy);
     *part = (S3Part){};

@@ -6,6 +6,8 @@
  * without a name. A part is read from it for each attempt, so memory holds one at most.
  */
 
+#include <stdatomic.h>
+
 #include "s3/s3-call.h"
 
 enum {
@@ -28,6 +30,8 @@ typedef ssize_t (*S3ObjectRead)(void *userdata, void *to, size_t n);
 /* Reads `size` bytes; `folder` is where a file may be. -EFBIG: more than a store takes. */
 int s3_object_read(const char *folder, uint64_t size, S3ObjectRead read, void *userdata,
                    S3Object *ret);
+/* Writes all of it to a file; waits. -ECANCELED: *stop was set. */
+int s3_object_write(const S3Object *object, int fd, const atomic_bool *stop);
 void s3_object_done(S3Object *object);
 
 typedef struct S3Part {

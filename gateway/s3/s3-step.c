@@ -16,6 +16,10 @@ bool s3_run_sends_snapshots(const SendConfig *config) {
     return strcmp(config->content, "snapshots") == 0;
 }
 
+bool s3_run_is_folder(const SendConfig *config) {
+    return config->url[0] == '/';
+}
+
 /* How long the backlog still waits for the limit of bytes. */
 static uint64_t s3_run_pause_left(const S3Run *self) {
     uint64_t now_ns = clock_monotonic_ns();
@@ -95,7 +99,7 @@ static void s3_run_on_fetched(void *userdata) {
     }
     s3_run_forget_upload(self);
     memcpy(self->state.key, item->key, sizeof(self->state.key));
-    self->state.is_multipart = item->object.n_parts > 1;
+    self->state.is_multipart = item->object.n_parts > 1 && !s3_run_is_folder(self->config);
     self->is_noting = true;
     r = s3_run_save_with(self, s3_run_on_noted);
     if (r < 0)

@@ -6,21 +6,25 @@
 #include <string.h>
 
 #include "s3/s3-task.h"
+#include "send/answer-text.h"
+#include "send/file-folder.h"
 #include "transport/retry.h"
 #include "util/text.h"
 
 /*
- * Sends an object. Its parts are read and hashed on a thread, one after the other: while one is
- * sent, no other is in memory. The list that completes a multipart upload grows with each part.
+ * Sends an object, or writes it to a folder. The parts of one that is sent are read and hashed on a
+ * thread, one after the other: while one is sent, no other is in memory. The list that completes a
+ * multipart upload grows with each part.
  */
 
 struct S3Upload {
     S3UploadOptions options;
-    S3Task *task; /* reads a part */
+    S3Task *task;            /* reads a part, or writes all */
+    const atomic_bool *stop; /* the task's */
     S3Call *call;
     unsigned part; /* from 0 */
     S3Part data;
-    int read_error;
+    int task_error;
     char id[S3_UPLOAD_ID_MAX];
     Buffer query, list;
 };
@@ -181,7 +185,7 @@ static void s3_upload_on_put(void *userdata, const S3Result *call) {
 static void s3_upload_run(void *userdata, const atomic_bool *stop _unused_) {
     S3Upload *upload = userdata;
 
-    upload->read_error = s3_object_part(upload->options.object, upload->part, &upload->data);
+    upload->task_error = s3_object_part(upload->options.object, upload->part, &upload->data);
 }
 
 static void s3_upload_on_read(void *userdata) {
@@ -190,7 +194,7 @@ static void s3_upload_on_read(void *userdata) {
     const char *query = is_only ? NULL : s3_upload_query(upload, true);
 
     upload->task = NULL;
-    if (upload->read_error < 0 || (!is_only && !query)) {
+    if (upload->task_error < 0 || (!is_only && !query)) {
         s3_upload_end_with(upload, S3_AGAIN, SEND_STATUS_LOCAL,
                            "A part of an object cannot be read back.");
         return;
@@ -242,6 +246,49 @@ static int s3_upload_begin_parts(S3Upload *upload) {
                          &upload->call);
 }
 
+static int s3_upload_fill(void *userdata, int fd) {
+    const S3Upload *upload = userdata;
+
+    return s3_object_write(upload->options.object, fd, upload->stop);
+}
+
+static void s3_upload_run_write(void *userdata, const atomic_bool *stop) {
+    S3Upload *upload = userdata;
+
+    upload->stop = stop;
+    upload->task_error =
+        file_folder_put(&(FileFolderPut){.folder = upload->options.target->config->url,
+                                         .path = upload->options.key,
+                                         .fill = s3_upload_fill,
+                                         .userdata = upload});
+}
+
+static void s3_upload_on_written(void *userdata) {
+    S3Upload *upload = userdata;
+    S3Target *target = upload->options.target;
+    S3UploadResult result = {.verdict = S3_DONE};
+
+    upload->task = NULL;
+    if (upload->task_error < 0) {
+        result.verdict = S3_AGAIN;
+        result.status = SEND_STATUS_LOCAL;
+        answer_error_text(upload->task_error, target->config, result.sentence,
+                          sizeof(result.sentence));
+    } else {
+        target->requests++;
+        target->sent_bytes += upload->options.object->size;
+    }
+    s3_upload_end(upload, &result);
+}
+
+static int s3_upload_write(S3Upload *upload) {
+    return s3_task_start(&(S3TaskOptions){.loop = upload->options.target->loop,
+                                          .run = s3_upload_run_write,
+                                          .done = s3_upload_on_written,
+                                          .userdata = upload},
+                         &upload->task);
+}
+
 int s3_upload_start(const S3UploadOptions *options, S3Upload **ret) {
     _cleanup_(s3_upload_freep) S3Upload *upload = calloc(1, sizeof(*upload));
     int r;
@@ -249,7 +296,12 @@ int s3_upload_start(const S3UploadOptions *options, S3Upload **ret) {
     if (!upload)
         return -ENOMEM;
     upload->options = *options;
-    r = options->object->n_parts == 1 ? s3_upload_read_part(upload) : s3_upload_begin_parts(upload);
+    if (options->target->config->url[0] == '/')
+        r = s3_upload_write(upload);
+    else if (options->object->n_parts == 1)
+        r = s3_upload_read_part(upload);
+    else
+        r = s3_upload_begin_parts(upload);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(upload);

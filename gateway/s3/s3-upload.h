@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Uploads one object: with one request, or in parts as a multipart upload. */
+/* Uploads one object: with one request, or in parts as a multipart upload; or writes it to the
+ * folder that a destination is. */
 
 #include "s3/s3-answer.h"
 #include "s3/s3-object.h"

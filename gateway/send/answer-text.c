@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "send/retry.h"
+#include "transport/retry.h"
 #include "util/text.h"
 
 /*
@@ -105,7 +105,7 @@ void answer_error_text(int error, const SendConfig *config, char *ret, size_t si
     _cleanup_(buffer_done) Buffer text = {};
     bool is_folder = config->url[0] == '/';
 
-    text_puts(&text, is_folder ? "The gateway cannot put a profile into "
+    text_puts(&text, is_folder ? "The gateway cannot write below "
                                : "The gateway cannot make a request for ");
     text_escape_str(&text, is_folder ? config->url : config->name);
     if (config->token_file[0] || config->password_file[0] || config->credential[0])

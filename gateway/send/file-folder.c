@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "util/clock.h"
@@ -12,10 +13,12 @@
 #include "util/macro.h"
 
 /*
- * Writes profiles as files. The name of a file is made of the time of its interval, so an interval
- * that is sent again after a kill replaces its file and is there once. The position says that a
- * file is there, so the name is on the disk before it.
+ * Writes profiles and recordings as files. The name of a file is made of the time of its interval,
+ * so an interval that is sent again after a kill replaces its file and is there once. The position
+ * says that a file is there, so the name is on the disk before it.
  */
+
+enum { FILE_FOLDER_MODE = 0755 };
 
 static void file_folder_stamp(uint64_t ns, char *to, size_t size) {
     time_t seconds = (time_t)(ns / NS_PER_SECOND);
@@ -39,25 +42,75 @@ static int file_folder_name(const FileFolderItem *item, char *to, size_t size) {
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-int file_folder_write(const char *folder, const FileFolderItem *item, Bytes content) {
-    _cleanup_close_ int dirfd = -1, fd = -1;
-    char name[NAME_MAX], scratch[NAME_MAX + 1];
-    int r = file_folder_name(item, name, sizeof(name));
+/* Makes the folders on the way to a file, but not the one that the configuration names: where a
+ * file system is not mounted, nothing is written to what lies below. */
+static int file_folder_open(const char *folder, char *path) {
+    _cleanup_close_ int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *slash = strrchr(path, '/');
+    int r = 0, fd;
 
-    if (r < 0)
-        return r;
-    (void)snprintf(scratch, sizeof(scratch), ".%s", name);
-    dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dirfd < 0)
+    if (root < 0)
         return -errno;
-    fd = openat(dirfd, scratch, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    *slash = '\0';
+    if (slash > path + strlen(folder))
+        r = file_make_folders(path, FILE_FOLDER_MODE);
+    fd = r < 0 ? r : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r == 0 && fd < 0)
+        fd = -errno;
+    *slash = '/';
+    return fd;
+}
+
+static int file_folder_fill(int dirfd, const char *scratch, const FileFolderPut *put) {
+    _cleanup_close_ int fd =
+        openat(dirfd, scratch, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int r;
+
     if (fd < 0)
         return -errno;
-    r = file_write_all(fd, content.data, content.size);
-    if (r == 0 &&
-        (fdatasync(fd) < 0 || renameat(dirfd, scratch, dirfd, name) < 0 || fsync(dirfd) < 0))
+    r = put->fill(put->userdata, fd);
+    return r == 0 && fdatasync(fd) < 0 ? -errno : r;
+}
+
+int file_folder_put(const FileFolderPut *put) {
+    _cleanup_free_ char *path = NULL, *scratch = NULL;
+    _cleanup_close_ int dirfd = -1;
+    const char *name;
+    int r;
+
+    if (asprintf(&path, "%s/%s", put->folder, put->path) < 0)
+        path = NULL;
+    if (!path)
+        return -ENOMEM;
+    name = strrchr(path, '/') + 1;
+    if (asprintf(&scratch, ".%s", name) < 0)
+        scratch = NULL;
+    if (!scratch)
+        return -ENOMEM;
+    dirfd = file_folder_open(put->folder, path);
+    if (dirfd < 0)
+        return dirfd;
+    r = file_folder_fill(dirfd, scratch, put);
+    if (r == 0 && (renameat(dirfd, scratch, dirfd, name) < 0 || fsync(dirfd) < 0))
         r = -errno;
     if (r < 0)
         (void)unlinkat(dirfd, scratch, 0);
     return r;
+}
+
+static int file_folder_fill_bytes(void *userdata, int fd) {
+    const Bytes *content = userdata;
+
+    return file_write_all(fd, content->data, content->size);
+}
+
+int file_folder_write(const char *folder, const FileFolderItem *item, Bytes content) {
+    char name[NAME_MAX];
+    int r = file_folder_name(item, name, sizeof(name));
+
+    return r < 0 ? r
+                 : file_folder_put(&(FileFolderPut){.folder = folder,
+                                                    .path = name,
+                                                    .fill = file_folder_fill_bytes,
+                                                    .userdata = &content});
 }

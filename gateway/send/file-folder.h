@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A folder that takes profiles, instead of an engine. */
+/* A folder that takes profiles or recordings, instead of an engine or a store. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +16,14 @@ typedef struct FileFolderItem {
     size_t number; /* of several of the same time; FILE_FOLDER_WHOLE: it is the only one */
 } FileFolderItem;
 
-/* Makes FOLDER/NAME-YYYYMMDDTHHMMSS[.FRACTION]Z[-NUMBER].pb.gz, in UTC, or replaces it. Whoever
- * lists the folder sees only whole files. */
+typedef struct FileFolderPut {
+    const char *folder;                  /* has to exist */
+    const char *path;                    /* below it; folders on the way are made */
+    int (*fill)(void *userdata, int fd); /* 0 or a negative errno */
+    void *userdata;
+} FileFolderPut;
+
+/* Makes the file or replaces it. Whoever lists the folder sees only whole files. */
+int file_folder_put(const FileFolderPut *put);
+/* Makes FOLDER/NAME-YYYYMMDDTHHMMSS[.FRACTION]Z[-NUMBER].pb.gz, in UTC, likewise. */
 int file_folder_write(const char *folder, const FileFolderItem *item, Bytes content);

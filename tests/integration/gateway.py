@@ -128,6 +128,10 @@ class Gateway:
         self.send(signal.SIGHUP)
         self.wait_for_log(words, mark)
 
+    def test(self, name):
+        """--test of a destination."""
+        return subprocess.run([GATEWAY, *self.options(), f"--test={name}"], capture_output=True, text=True, check=False, timeout=STOP_S)
+
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         status = self.process.wait(timeout=STOP_S)

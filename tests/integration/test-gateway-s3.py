@@ -5,6 +5,7 @@ however often the gateway is killed. The store is a stand-in, for its faults; th
 those of S3 is shown with a real one (engines)."""
 
 import functools
+import glob
 import json
 import os
 import random
@@ -298,6 +299,14 @@ def need_large():
         Run.has_large = True
 
 
+def bytes_of_snapshot(name):
+    path = os.path.join(Run.folder, f"{name}.perf.data")
+    done = profctl("show-snapshot", name, "-f", "-o", path, socket=Run.control())
+    check(os.path.exists(path), f"profctl show-snapshot: {done.stderr}")
+    with open(path, "rb") as f:
+        return f.read()
+
+
 @test
 def large_snapshot_is_uploaded_in_parts():
     need_large()
@@ -307,12 +316,59 @@ def large_snapshot_is_uploaded_in_parts():
         check(re.fullmatch(r"web-1/\d{4}/\d\d/\d\d/large-\d{8}T\d{6}Z\.perf\.data", key), f"key {key}")
         check(bucket.parts[key] > 1 and len(bucket.objects[key]) > PART_BYTES,
               f"{bucket.parts[key]} parts, {len(bucket.objects[key])} bytes")
-        path = os.path.join(Run.folder, "large.perf.data")
-        done = profctl("show-snapshot", "large", "-f", "-o", path, socket=Run.control())
-        check(os.path.exists(path), f"profctl show-snapshot: {done.stderr}")
-        with open(path, "rb") as f:
-            check(f.read() == bucket.objects[key], "the object is not the snapshot")
+        check(bytes_of_snapshot("large") == bucket.objects[key], "the object is not the snapshot")
         equal(bucket.uploads, {}, "uploads that are left")
+
+
+class Folder:
+    """Instead of a bucket; its files are the objects."""
+
+    def __init__(self, name):
+        self.url = os.path.join(Run.get().folder, f"kept-{name}")
+        self.refused = []
+        os.mkdir(self.url)
+
+    def secret_file(self, *_):
+        return ""
+
+    @property
+    def objects(self):
+        found = {}
+        for path in glob.glob(f"{self.url}/**", recursive=True):
+            if os.path.isfile(path):
+                with open(path, "rb") as f:
+                    found[os.path.relpath(path, self.url)] = f.read()
+        return found
+
+    def hidden(self):
+        return glob.glob(f"{self.url}/**/.*", recursive=True)
+
+
+@test
+def folder_gets_the_windows_of_a_killed_gateway():
+    folder = Folder("windows")
+    for n in (1, 3, 4):
+        with Gateway(folder, "folder") as gateway:
+            keys = wait_windows(folder, n, gateway)
+            gateway.process.send_signal(signal.SIGKILL if n < 4 else signal.SIGTERM)
+            gateway.process.wait(timeout=WAIT_S)
+    check_consecutive(keys)
+    check_content(folder, keys)
+    objects.check_opens(Run.folder, folder.objects[keys[1]])
+
+
+@test
+def folder_gets_a_large_snapshot_when_it_is_there():
+    need_large()
+    folder = Folder("snapshots")
+    os.rmdir(folder.url)
+    with Gateway(folder, "kept", content="snapshots") as gateway:
+        wait_until(lambda: f"cannot write below {folder.url}: No such file or directory" in gateway.log(), WAIT_S, "a complaint")
+        os.mkdir(folder.url)
+        key = wait_until(lambda: next((k for k in folder.objects if "/large-" in k), None), WAIT_S, "the snapshot")
+        gateway.stop()
+    check(len(folder.objects[key]) > PART_BYTES and folder.objects[key] == bytes_of_snapshot("large"), "the file is not the snapshot")
+    equal(folder.hidden(), [], "files that are not whole")
 
 
 @test

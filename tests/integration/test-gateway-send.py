@@ -21,6 +21,7 @@ from between import Between  # noqa: E402
 from daemon import Daemon, session  # noqa: E402
 from engine import Engine, intervals, once, repeated_requests  # noqa: E402
 from gateway import Sender, send  # noqa: E402
+import objects  # noqa: E402
 from profctl import profctl  # noqa: E402
 from recording import plain  # noqa: E402
 from scene import Scene  # noqa: E402
@@ -413,6 +414,24 @@ def folder_gets_a_file_for_each_interval():
         g.stop()
     for name in sorted(os.listdir(folder)):
         check(re.fullmatch(r"files-\d{8}T\d{6}Z\.pb\.gz", name), f"a file has the name {name}")
+
+
+@test
+def folder_gets_recordings_if_it_is_said():
+    folder = os.path.join(Run.get().folder, "recordings")
+    os.mkdir(folder)
+    sends = send("keep", "file", folder, Content="recordings", ObjectIntervalSec="2s")
+    with gateway(sends, "keep") as g:
+        files = g.wait_until(lambda: len(found := sorted(glob.glob(f"{folder}/*/*/*/*/*.perf.data"))) > 2 and found, "three recordings")
+        sent = g.wait_until(lambda: g.destination("keep")["sentSamples"], "samples in the status")
+        g.stop()
+        done = g.test("keep")
+    check(sent > 0 and done.returncode == 0 and "gives back the same bytes" in done.stdout, f"{sent} {done}")
+    found = {os.path.relpath(path, folder): path for path in files}
+    objects.check_consecutive(found, 2)
+    for path in found.values():
+        done = profctl("info", path)
+        check(done.returncode in (0, 8) and "cpu-clock" in done.stdout, f"profctl info: {done}")
 
 
 if __name__ == "__main__":

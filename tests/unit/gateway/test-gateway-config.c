@@ -74,6 +74,7 @@ TEST(a_destination_has_what_is_written_and_defaults) {
     CHECK_EQ(send->max_bytes_per_sec, (uint64_t)512 << 10);
     CHECK_EQ(send->timeout_ns, (uint64_t)5000000000);
     CHECK_EQ(send->max_series, 500U);
+    CHECK_EQ(send->max_label_values, 300U);
     CHECK(!send->compress);
 }
 
@@ -82,12 +83,25 @@ TEST(each_invalid_value_is_one_problem_at_its_line_and_leaves_the_default) {
         const char *line;
         int problems;
     } rows[] = {
-        {"URL=ftp://host", 1},      {"URL=http://", 1},       {"URL=http://user:secret@host", 1},
-        {"URL=http://ho st", 1},    {"URL=relative/path", 1}, {"Share=0%", 1},
-        {"Share=101%", 1},          {"Share=50", 1},          {"TimeoutSec=1ms", 1},
-        {"MaxSeries=0", 1},         {"MaxBodySize=1", 1},     {"CAFile=ca.pem", 1},
-        {"Credential=../token", 1}, {"Content=tea", 1},       {"Tenant=\xff", 1},
-        {"Tenant=a\x1b[2Jb", 1},    {"Compress=maybe", 1},    {"Sharee=5%", 1},
+        {"URL=ftp://host", 1},
+        {"URL=http://", 1},
+        {"URL=http://user:secret@host", 1},
+        {"URL=http://ho st", 1},
+        {"URL=relative/path", 1},
+        {"Share=0%", 1},
+        {"Share=101%", 1},
+        {"Share=50", 1},
+        {"TimeoutSec=1ms", 1},
+        {"MaxSeries=0", 1},
+        {"MaxLabelValues=0", 1},
+        {"MaxBodySize=1", 1},
+        {"CAFile=ca.pem", 1},
+        {"Credential=../token", 1},
+        {"Content=tea", 1},
+        {"Tenant=\xff", 1},
+        {"Tenant=a\x1b[2Jb", 1},
+        {"Compress=maybe", 1},
+        {"Sharee=5%", 1},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -207,6 +221,24 @@ TEST(keys_that_do_not_go_together_are_reported) {
     CHECK_EQ(load("[Send a]\nType=otlp\nURL=https://a\nKeyFile=/a\n", &config, &problems), 1);
     CHECK_EQ(load(SEND("a") "Region=x\n", &config, &problems), 1);
     CHECK_STREQ(problems.last, "Region= is for Type=s3 alone");
+    CHECK_EQ(load(SEND("a") "Content=recordings\n", &config, &problems), 1);
+    CHECK_STREQ(problems.last, "Content= is for Type=s3 and Type=file alone");
+    CHECK_EQ(load("[Send a]\nType=file\nURL=/a\nObjectIntervalSec=1h\n", &config, &problems), 1);
+    CHECK_STREQ(problems.last,
+                "ObjectIntervalSec= is for recordings and snapshots alone, see Content=");
+}
+
+TEST(folder_takes_recordings_if_it_is_said) {
+    const char *const text = "[Send a]\nType=file\nURL=/a\nContent=recordings\n"
+                             "ObjectIntervalSec=1h\nKeyTemplate=%T\n"
+                             "[Send b]\nType=file\nURL=/b\n";
+    _cleanup_(gateway_config_freep) GatewayConfig *config = NULL;
+    Problems problems;
+
+    CHECK_EQ(load(text, &config, &problems), 0);
+    CHECK_EQ(config->n_sends, (size_t)2);
+    CHECK(gateway_send_keeps_recordings(&config->sends[0]));
+    CHECK(!gateway_send_keeps_recordings(&config->sends[1]));
 }
 
 TEST(an_address_that_others_reach_needs_tls_and_a_token) {

@@ -340,7 +340,7 @@ TEST(folder_that_cannot_be_written_is_named_and_no_engine_is_blamed) {
     offer(&scene, 0);
     run_for(NS_PER_SECOND / 2);
     status = status_of(&scene);
-    CHECK(strstr(status.last_error, "into /nowhere/profiles: "));
+    CHECK(strstr(status.last_error, "below /nowhere/profiles: "));
     CHECK(strstr(status.last_error, "No such file"));
     CHECK_EQ(status.error_status, SEND_STATUS_LOCAL);
     CHECK_EQ(status.last_http_status, 0);
