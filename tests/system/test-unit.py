@@ -3,6 +3,7 @@
 """profd.service of Debian 12 and 13 where it is tried hard: what its processes may not do, what the
 journal says of it, deaths, a watchdog, and what a restart and an upgrade cost under 999 Hz."""
 
+import collections
 import contextlib
 import glob
 import os
@@ -77,6 +78,48 @@ def drop_in(machine, text):
 def probe(machine, pid):
     said = machine.do("/usr/local/bin/probe", pid, "service")
     return {word: int(number) for word, number in (line.split() for line in said.splitlines())}
+
+
+# Programs of the distribution, which it built without frame pointers, and one of ours.
+PROGRAMS = {
+    "sh": ["sh", "-c", "while :; do i=$((i + 1)); done"],
+    "perl": ["perl", "-e", "sub f { my $v = shift; $v = ($v * 31 + $_) % 65521 for 1 .. 2000; return $v } my $v = 1; $v = f($v) while 1"],
+    "sort": ["sh", "-c", "while :; do seq 200000 | sort -R >/dev/null; done"],
+    "deep": ["/usr/local/bin/deep"],
+}
+
+
+def outermost(machine, path):
+    """For each sample of the programs its name and the files of the two outermost frames."""
+    said = machine.do("perf", "script", "-F", "comm,ip,sym,dso", "-i", path)
+    for block in said.split("\n\n"):
+        lines = block.strip().splitlines()
+        if lines and lines[0].strip() in PROGRAMS:
+            files = [os.path.basename(line.rsplit("(", 1)[-1].rstrip(")")) for line in lines[1:]]
+            yield lines[0].strip(), files[-2:]
+
+
+@on_each
+def stacks_of_its_programs_are_whole(name):
+    with machine_of(name) as machine:
+        shutil.copy(program("deep"), machine.disk.path("/usr/local/bin/deep"))
+        configure(machine, "[Session default]\nEvent=cpu-clock\nFrequency=499\n")
+        machine.do("systemctl", "start", UNIT)
+        machine.wait_for_journal("Recording ")
+        for comm, command in PROGRAMS.items():
+            machine.do("systemd-run", "--quiet", f"--unit=busy-{comm}", *command)
+        time.sleep(8)
+        machine.do("profctl", "snapshot", "-f", "-o", "/tmp/stacks.perf.data", "--last=4s")
+        seen, whole = collections.Counter(), collections.Counter()
+        for comm, files in outermost(machine, "/tmp/stacks.perf.data"):
+            seen[comm] += 1
+            # _start of the program, which the C library called nothing before.
+            own = {"sh": "dash"}.get(comm, comm)
+            whole[comm] += len(files) == 2 and files[1].startswith(own) and files[0].startswith("libc")
+        print(f"# {name}:", ", ".join(f"{comm} {whole[comm]} of {n}" for comm, n in seen.items()))
+        check(set(seen) == set(PROGRAMS) and min(seen.values()) > 50, f"samples: {seen}")
+        for comm, n in seen.items():
+            check(whole[comm] >= 0.98 * n, f"whole stacks of {comm}: {whole[comm]} of {n}")
 
 
 @on_each
