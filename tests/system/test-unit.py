@@ -84,19 +84,21 @@ def probe(machine, pid):
 PROGRAMS = {
     "sh": ["sh", "-c", "while :; do i=$((i + 1)); done"],
     "perl": ["perl", "-e", "sub f { my $v = shift; $v = ($v * 31 + $_) % 65521 for 1 .. 2000; return $v } my $v = 1; $v = f($v) while 1"],
-    "sort": ["sh", "-c", "while :; do seq 200000 | sort -R >/dev/null; done"],
+    "sort": ["sh", "-c", "while :; do seq 200000 | sort --parallel=1 -R >/dev/null; done"],
     "deep": ["/usr/local/bin/deep"],
 }
 
 
 def outermost(machine, path):
-    """For each sample of the programs its name and the files of the two outermost frames."""
+    """For each sample of the programs with a part in user space: the name, and the files of the two outermost frames."""
     said = machine.do("perf", "script", "-F", "comm,ip,sym,dso", "-i", path)
     for block in said.split("\n\n"):
         lines = block.strip().splitlines()
         if lines and lines[0].strip() in PROGRAMS:
             files = [os.path.basename(line.rsplit("(", 1)[-1].rstrip(")")) for line in lines[1:]]
-            yield lines[0].strip(), files[-2:]
+            # A process that begins or ends has a part in the kernel alone.
+            if not files[-1].startswith("[kernel"):
+                yield lines[0].strip(), files[-2:]
 
 
 @on_each
