@@ -20,17 +20,23 @@ enum {
     UNPACKED_MAX = 256 << 20,
 };
 
+/* Room for the next piece. */
+static int unpack_room(Buffer *ret, size_t max, uint8_t **to) {
+    if (ret->size >= max)
+        return -E2BIG;
+    *to = buffer_reserve(ret, PIECE);
+    return *to ? 0 : -ENOMEM;
+}
+
 static int unpack_run_xz(lzma_stream *stream, size_t max, Buffer *ret) {
     lzma_ret code = LZMA_OK;
 
     while (code == LZMA_OK) {
         uint8_t *to;
+        int r = unpack_room(ret, max, &to);
 
-        if (ret->size >= max)
-            return -E2BIG;
-        to = buffer_reserve(ret, PIECE);
-        if (!to)
-            return -ENOMEM;
+        if (r < 0)
+            return r;
         stream->next_out = to;
         stream->avail_out = PIECE;
         code = lzma_code(stream, LZMA_FINISH);
@@ -58,12 +64,12 @@ static int unpack_run_zstd(ZSTD_DCtx *context, Bytes packed, size_t max, Buffer 
 
     while (left > 0) {
         ZSTD_outBuffer out = {.size = PIECE};
+        uint8_t *to;
+        int r = unpack_room(ret, max, &to);
 
-        if (ret->size >= max)
-            return -E2BIG;
-        out.dst = buffer_reserve(ret, PIECE);
-        if (!out.dst)
-            return -ENOMEM;
+        if (r < 0)
+            return r;
+        out.dst = to;
         left = ZSTD_decompressStream(context, &out, &in);
         buffer_commit(ret, out.pos);
         if (ZSTD_isError(left) || (left > 0 && in.pos == in.size && out.pos < out.size))
@@ -88,12 +94,10 @@ static int unpack_run_gzip(z_stream *stream, size_t max, Buffer *ret) {
 
     while (code == Z_OK) {
         uint8_t *to;
+        int r = unpack_room(ret, max, &to);
 
-        if (ret->size >= max)
-            return -E2BIG;
-        to = buffer_reserve(ret, PIECE);
-        if (!to)
-            return -ENOMEM;
+        if (r < 0)
+            return r;
         stream->next_out = to;
         stream->avail_out = PIECE;
         code = inflate(stream, Z_NO_FLUSH);
