@@ -2,17 +2,13 @@
 #include "s3/s3-task.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 
-#include "util/clock.h"
 #include "util/thread.h"
 
 /* A thread, and an eventfd by which it reports its end to the loop. */
 
-enum { S3_TASK_STACK = 256 * 1024 };
-
-#define S3_TASK_END_NS (3 * NS_PER_SECOND)
+enum { S3_TASK_STACK = 256 * 1024, S3_TASK_END_S = 3 };
 
 struct S3Task {
     S3TaskOptions options;
@@ -32,29 +28,14 @@ static S3Task *s3_task_free(S3Task *task) {
 }
 DEFINE_CLEANUP(S3Task *, s3_task_free);
 
-static bool s3_task_has_ended(const S3Task *task) {
-    uint64_t end_ns = clock_monotonic_ns() + S3_TASK_END_NS, now_ns;
-    struct pollfd p = {.fd = task->ended, .events = POLLIN};
-    int r;
-
-    do {
-        now_ns = clock_monotonic_ns();
-        r = poll(&p, 1, now_ns < end_ns ? (int)((end_ns - now_ns) / NS_PER_MS) + 1 : 0);
-    } while (r < 0 && errno == EINTR);
-    return r > 0;
-}
-
 bool s3_task_cancel(S3Task *task) {
     if (!task)
         return true;
     atomic_store(&task->stop, true);
-    if (!s3_task_has_ended(task)) {
-        /* The thread hangs in the kernel and may still wake up, so leak the struct. */
-        (void)loop_source_free(task->source);
-        (void)pthread_detach(task->thread);
+    if (!thread_end(task->thread, S3_TASK_END_S)) {
+        task->source = loop_source_free(task->source);
         return false;
     }
-    (void)pthread_join(task->thread, NULL);
     (void)s3_task_free(task);
     return true;
 }

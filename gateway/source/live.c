@@ -27,6 +27,9 @@ enum { STACKS_MAX = 512 << 10, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 8000, BEHIND
 /* How often within an interval profd tells what is new: by so much later its end is known. */
 enum { LOOKS = 4 };
 
+/* How long its end is waited for. */
+enum { LIVE_END_S = 5 };
+
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
 /* How long a complete interval waits for the main thread to take those before it. */
 #define ROOM_NS (2 * NS_PER_SECOND)
@@ -342,21 +345,21 @@ bool live_hangs(const LiveStatus *status, uint64_t interval_ns, uint64_t monoton
            monotonic_ns > status->active_ns + HANG_INTERVALS * interval_ns + HANG_NS;
 }
 
-Live *live_free(Live *live) {
+bool live_end(Live *live) {
     if (!live)
-        return NULL;
+        return true;
     (void)pthread_mutex_lock(&live->lock);
     live->stop = true;
     (void)pthread_cond_signal(&live->changed);
     (void)pthread_mutex_unlock(&live->lock);
     source_link_break(&live->link);
-    if (live->is_running)
-        (void)pthread_join(live->thread, NULL);
+    if (live->is_running && !thread_end(live->thread, LIVE_END_S))
+        return false;
     for (size_t i = 0; i < live->n_waiting; i++)
         interval_unref(live->waiting[i]);
     source_link_done(&live->link);
     (void)pthread_cond_destroy(&live->changed);
     (void)pthread_mutex_destroy(&live->lock);
     free(live);
-    return NULL;
+    return true;
 }

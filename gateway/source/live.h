@@ -29,9 +29,9 @@ typedef struct LiveStatus {
 } LiveStatus;
 
 int live_new(const LiveOptions *options, Live **ret);
-/* Ends the thread. */
-Live *live_free(Live *live);
-DEFINE_CLEANUP(Live *, live_free);
+/* Ends the thread. Accepts NULL. False: it hangs, and everything that the options have must stay
+ * allocated. */
+bool live_end(Live *live);
 int live_start(Live *live);
 /* The next complete interval, whose reference is the caller's; NULL: there is none. */
 Interval *live_take(Live *live);

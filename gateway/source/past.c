@@ -24,6 +24,9 @@
 #define PATIENCE_NS (500 * NS_PER_MS)
 #define REST_NS     (20 * NS_PER_SECOND)
 
+/* How long its end is waited for. */
+enum { PAST_END_S = 5 };
+
 struct PastJob {
     TAILQ_ENTRY(PastJob) entry;
     PastWindow window;
@@ -244,16 +247,16 @@ static void past_drop_all(struct PastJobs *jobs) {
     }
 }
 
-Past *past_free(Past *past) {
+bool past_end(Past *past) {
     if (!past)
-        return NULL;
+        return true;
     (void)pthread_mutex_lock(&past->lock);
     past->stop = true;
     (void)pthread_cond_signal(&past->changed);
     source_link_break(&past->link);
     (void)pthread_mutex_unlock(&past->lock);
-    if (past->is_running)
-        (void)pthread_join(past->thread, NULL);
+    if (past->is_running && !thread_end(past->thread, PAST_END_S))
+        return false;
     past_drop_all(&past->urgent);
     past_drop_all(&past->other);
     past_job_free(past->done);
@@ -261,5 +264,5 @@ Past *past_free(Past *past) {
     (void)pthread_cond_destroy(&past->changed);
     (void)pthread_mutex_destroy(&past->lock);
     free(past);
-    return NULL;
+    return true;
 }

@@ -16,9 +16,8 @@ typedef struct PastOptions {
 } PastOptions;
 
 int past_new(const PastOptions *options, Past **ret);
-/* Ends the thread; jobs are forgotten. */
-Past *past_free(Past *past);
-DEFINE_CLEANUP(Past *, past_free);
+/* Ends the thread; jobs are forgotten. Accepts NULL. False: as live_end(). */
+bool past_end(Past *past);
 int past_start(Past *past);
 /* The selection is copied; NULL: all. `owner` is for past_take(). */
 int past_add(Past *past, const PastWindow *window, void *owner, PastJob **ret);

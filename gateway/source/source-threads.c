@@ -12,6 +12,7 @@
 #include "source/live.h"
 #include "source/past.h"
 #include "util/clock.h"
+#include "util/log.h"
 
 /*
  * Both threads as their users see them: everything that is called here, and every callback, is on
@@ -43,12 +44,20 @@ struct Source {
 
 Source *source_free(Source *source) {
     SourceJob *job;
+    bool has_ended;
 
     if (!source)
         return NULL;
-    loop_source_free(source->wake);
-    live_free(source->live);
-    past_free(source->past);
+    source->wake = loop_source_free(source->wake);
+    has_ended = live_end(source->live);
+    has_ended = past_end(source->past) && has_ended;
+    if (!has_ended) {
+        /* It may still wake up, so leak what it uses. */
+        (void)log_warning(0,
+                          "A thread that reads from profd hangs, and is left behind: a file of a "
+                          "sampled program does not answer");
+        return NULL;
+    }
     while ((job = LIST_FIRST(&source->jobs))) {
         LIST_REMOVE(job, entry);
         free(job);

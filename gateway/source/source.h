@@ -40,6 +40,7 @@ typedef struct SourceStatus {
 } SourceStatus;
 
 int source_new(const SourceOptions *options, Source **ret);
+/* Ends the threads; one that hangs is left behind after a few seconds, with all that it uses. */
 Source *source_free(Source *source);
 DEFINE_CLEANUP(Source *, source_free);
 /* The thread starts to follow with the interval that is running now. */

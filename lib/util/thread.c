@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/macro.h"
@@ -30,6 +31,17 @@ void thread_condition_init(pthread_cond_t *condition) {
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(condition, &attributes);
     (void)pthread_condattr_destroy(&attributes);
+}
+
+bool thread_end(pthread_t thread, unsigned seconds) {
+    struct timespec end;
+
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += seconds;
+    if (pthread_timedjoin_np(thread, NULL, &end) == 0)
+        return true;
+    (void)pthread_detach(thread);
+    return false;
 }
 
 void thread_limit_nice(int nice) {

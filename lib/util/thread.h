@@ -4,6 +4,7 @@
 /* Starts all threads of profd except the main one. */
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The priority of a thread when every CPU is busy, as a nice value: the smaller, the sooner it
@@ -24,6 +25,9 @@ typedef struct ThreadOptions {
 /* All signals are blocked in it: the main thread handles them. */
 int thread_start(const ThreadOptions *options, void *(*run)(void *userdata), void *userdata,
                  pthread_t *ret);
+/* Waits for its end, at most so many seconds. False: it hangs in the kernel and may still wake up,
+ * so everything that it uses must stay allocated. */
+bool thread_end(pthread_t thread, unsigned seconds);
 /* A condition whose timed waits end at a time of CLOCK_MONOTONIC. */
 void thread_condition_init(pthread_cond_t *condition);
 /* From now on the calling thread has at least this nice value. */

@@ -20,6 +20,7 @@ def a_file_of_a_sampled_program_that_hangs_is_reported():
     with scratch() as folder, Daemon(folder, config=session(Event="cpu-clock", CallGraph="fp")):
         mount, port = f"{folder}/mount", free_port()
         os.mkdir(mount)
+        os.mkdir(f"{folder}/second")
         config = gateway_section(folder) + f"[Listen]\nAddress=127.0.0.1:{port}\n"
         with HungMount(mount, 1, runs=True) as fuse:
             # profd has a sample of it when the gateway begins.
@@ -36,6 +37,10 @@ def a_file_of_a_sampled_program_that_hangs_is_reported():
                 equal((status, b"hangs" in said), (503, True), said)
                 said = ended(profctl("gateway", "status", "--check", f"--runtime={gateway.runtime}"), 7).stdout
                 check("hangs" in said and "is away" not in said, said)
+                with Gateway(f"{folder}/second", config) as second:
+                    second.wait_until(lambda: second.source().get("hangs"), "what hangs there")
+                    equal(second.stop(), 0, "status of a stop meanwhile")
+                    check("hangs, and is left behind" in second.log(), second.log())
                 fuse.end()
                 gateway.wait_until(lambda: gateway.source().get("connected"), "the file server to end")
                 gateway.wait_until(lambda: gateway.source().get("samples", 0) > 0, "samples")
