@@ -70,6 +70,9 @@ static UnwindCode unwinder_find_table(const UnwinderSpace *space, const ProcessM
                           .path = (const char *)image->path->text};
     TableState state;
 
+    /* Known from a recording; which file it is comes from /proc soon. */
+    if (mapped.inode == 0 && mapped.path[0] == '/' && image->build_id_size > 0)
+        return UNWIND_CODE_PENDING;
     if (!vdso_is_mapped(&mapped) && (mapped.inode == 0 || mapped.path[0] != '/'))
         return UNWIND_CODE_ANONYMOUS;
     state = table_cache_find(space->unwinder->tables, &mapped, &ret->table);

@@ -32,15 +32,24 @@ def wait_for_next(daemon, mark, pid):
     check(daemon.recorder() not in (None, pid), "the recorder is the same")
 
 
-def check_whole(daemon, perf):
-    """All samples, and each once."""
+def end_of_recorder(daemon, number):
+    mark, pid = daemon.mark(), daemon.recorder()
+    if number == signal.SIGKILL:
+        os.kill(pid, number)
+    else:
+        daemon.send(number)
+    wait_for_next(daemon, mark, pid)
+
+
+def check_whole(daemon, perf, event=None):
+    """All samples, of one event if there are several, and each once."""
     equal(daemon.stop(), 0, f"status of profd ({daemon.log()[-1000:]})")
     segments = daemon.segments()
     recording.check_clean(segments)
     samples, reference = recording.samples(segments), recording.samples(perf.path)
     equal(recording.twice(samples)[:3], [], "samples that are there twice")
     equal(recording.lost(segments), 0, "samples that the kernel dropped")
-    found = recording.seams(samples, reference, PERIOD_NS, range(CPUS))
+    found = recording.seams([s for s in samples if event in (None, s.event)], reference, PERIOD_NS, range(CPUS))
     equal(found[:3], [], f"{len(found)} gaps")
 
 
@@ -51,10 +60,33 @@ def a_killed_recorder_loses_no_sample_and_none_is_there_twice():
         with perf_record(os.path.join(folder, "perf.data")) as perf:
             for _ in range(KILLS):
                 time.sleep(random.uniform(0, 1.2))
-                mark, pid = daemon.mark(), daemon.recorder()
-                os.kill(pid, signal.SIGKILL)
-                wait_for_next(daemon, mark, pid)
+                end_of_recorder(daemon, signal.SIGKILL)
         check_whole(daemon, perf)
+
+
+@test
+def copied_stacks_beside_unwound_ones_outlive_a_killed_recorder():
+    need_root()
+    raw = "task-clock/call-graph=dwarf,stack-size=512,freq=199/"
+    config = CONFIG.replace("Event=cpu-clock", f"Event=cpu-clock,{raw}")
+    with scratch() as folder, spinning(), Daemon(folder, config=config) as daemon:
+        with perf_record(os.path.join(folder, "perf.data")) as perf:
+            for _ in range(KILLS):
+                time.sleep(random.uniform(0.3, 1.2))
+                end_of_recorder(daemon, signal.SIGKILL)
+        check_whole(daemon, perf, "cpu-clock")
+        found = {s.event for s in recording.samples(daemon.segments())}
+        check("cpu-clock" in found and len(found) > 1, f"events: {found}")
+
+
+@test
+def stacks_of_what_ran_before_are_whole_after_a_recorder_was_killed_or_replaced():
+    need_root()
+    with scratch() as folder, load("deep") as before, Daemon(folder, config=CONFIG) as daemon:
+        for number in (signal.SIGKILL, signal.SIGUSR1):
+            wait_until(lambda: has_whole_stacks(daemon, before.pid), 30, "whole stacks at first")
+            end_of_recorder(daemon, number)
+        wait_until(lambda: has_whole_stacks(daemon, before.pid), 30, "whole stacks at the end")
 
 
 def fill(store):
@@ -90,9 +122,8 @@ def a_recorder_that_makes_room_for_the_next_one_loses_nothing():
         with perf_record(os.path.join(folder, "perf.data")) as perf:
             for _ in range(10 if LONG else 2):
                 time.sleep(random.uniform(0.2, 1))
-                mark, pid = daemon.mark(), daemon.recorder()
-                daemon.send(signal.SIGUSR1)
-                wait_for_next(daemon, mark, pid)
+                pid = daemon.recorder()
+                end_of_recorder(daemon, signal.SIGUSR1)
                 wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the old recorder to end")
         check_whole(daemon, perf)
 

@@ -220,6 +220,19 @@ static uint16_t history_baseline_misc_of(const PdMmap *mmap) {
     return PD_MISC_USER | (prot_is_data(mmap->prot) ? PD_MISC_MMAP_DATA : 0);
 }
 
+/* A recording of the recorder before says the build id of a mapping and not which file it is, which
+ * unwind tables and symbols are asked by. The build id is looked up again: the mapping may be
+ * another one by now. */
+static void history_baseline_identify(History *h, Process *p, const PdMmap *mmap) {
+    ProcessImage *image = image_of(h, mmap);
+
+    if (!image)
+        return;
+    maps_apply(h, &p->maps, mmap, image);
+    image_want(h, image, p->pid, mmap->start, mmap->start + mmap->length);
+    images_put(&h->strings, image);
+}
+
 static int history_baseline_compare_maps(History *h, Process *p, const Baseline *b, uint64_t time) {
     ProcessMaps *maps = maps_at(h, p, b->end_ns + 1);
     int r = 0;
@@ -230,9 +243,13 @@ static int history_baseline_compare_maps(History *h, Process *p, const Baseline 
         const ProcessMapping *there = maps ? maps_find(maps, mmap.start) : NULL;
         ProcessImage *image;
 
-        if (history_baseline_is_skipped(h, &mmap) ||
-            (there && history_baseline_is_same(there, &mmap)))
+        if (history_baseline_is_skipped(h, &mmap))
             continue;
+        if (there && history_baseline_is_same(there, &mmap)) {
+            if (there->image->inode == 0 && mmap.inode != 0)
+                history_baseline_identify(h, p, &mmap);
+            continue;
+        }
         mmap.pid = mmap.tid = p->pid;
         pd_emit_mmap2(&record, NULL, history_baseline_misc_of(&mmap), &mmap);
         image = image_of(h, &mmap);

@@ -207,6 +207,45 @@ TEST(an_earlier_recording_adds_the_state_before_it) {
                                         "195 maps 20 3000 /lib/a.so\n");
 }
 
+/* As profd writes it: a build id instead of the identity of a file. */
+static void maps_recorded(Fixture *f, uint64_t time, uint32_t pid, uint64_t start,
+                          const char *name) {
+    const uint64_t fields[] = {start, 0x1000, 0};
+    Make m = {};
+
+    u32(&m, pid);
+    u32(&m, pid);
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        u64(&m, fields[i]);
+    u32(&m, 20);
+    for (unsigned i = 0; i < 5; i++)
+        u32(&m, 0xabababab);
+    u32(&m, PROT_READ | PROT_EXEC);
+    u32(&m, MAP_PRIVATE);
+    text(&m, name, (strlen(name) + 8) / 8 * 8);
+    (void)feed(f, &m, PD_RECORD_MMAP2, PD_MISC_USER | PD_MISC_MMAP_BUILD_ID, time);
+}
+
+static uint64_t inode_at(Fixture *f, uint64_t address, uint64_t time) {
+    const ProcessMaps *mapped = history_maps(f->history, 10, time);
+    const ProcessMapping *m = mapped ? maps_find(mapped, address) : NULL;
+
+    return m ? m->image->inode : UINT64_MAX;
+}
+
+/* Its build id is known, and not which file has its unwind table. */
+TEST(proc_says_which_file_a_mapping_of_an_earlier_recording_is) {
+    _cleanup_(fixture_done) Fixture f = fixture();
+
+    stated(&f, 90, 10, 10, "sh");
+    maps_recorded(&f, 90, 10, 0x1000, "/bin/sh");
+    (void)history_resume(f.history, 100);
+    CHECK_EQ(inode_at(&f, 0x1000, 110), (uint64_t)0);
+    sweep(&f, 200);
+    CHECK_OK(install(&f, 10, 150, 160, "sh", 0x1000, "/bin/sh"));
+    CHECK_EQ(inode_at(&f, 0x1000, 210), strlen("/bin/sh"));
+}
+
 TEST(records_older_than_a_stated_state_are_part_of_it) {
     _cleanup_(fixture_done) Fixture f = fixture();
 
