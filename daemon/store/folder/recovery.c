@@ -155,10 +155,29 @@ static int recovery_describe_coverage(void *userdata, const PdRecoveredTimes *ti
     return 0;
 }
 
+/* The names that the events were asked for by, which a finished segment would have. */
+static int recovery_name_events(void *userdata, PdEvents *events) {
+    const Manifest *before = ((Mending *)userdata)->before;
+    int r = 0;
+
+    if (!before || before->n_events != pd_events_count(events))
+        return 0;
+    for (size_t i = 0; r == 0 && i < before->n_events; i++) {
+        Bytes name = {.data = (const uint8_t *)before->events[i],
+                      .size = strlen(before->events[i])};
+
+        /* A longer one was cut. */
+        if (name.size > 0 && name.size + 1 < MANIFEST_TEXT_MAX)
+            r = pd_events_set_name(events, pd_events_at(events, i), name);
+    }
+    return r;
+}
+
 static int recovery_mend(Mending *m, int segment) {
     _cleanup_(buffer_done) Buffer tracing = {};
     PdRecoverOptions options = {.layout = m->entry.directory ? PD_LAYOUT_DIRECTORY : PD_LAYOUT_FILE,
                                 .on_read = recovery_describe_coverage,
+                                .on_events = recovery_name_events,
                                 .userdata = m};
     int r;
 

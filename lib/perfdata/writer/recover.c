@@ -227,9 +227,10 @@ static int recover_set_groups(PdWriter *w) {
 }
 
 /* Features from the data override those of the environment, which may be from another time. */
-static int recover_set_features(PdWriter *w, const PdEnvironment *environment) {
+static int recover_set_features(PdWriter *w, const PdRecoverOptions *options) {
     _cleanup_(buffer_done) Buffer desc = {};
     PdTallyTotals totals = pd_tally_totals(w->tally);
+    const PdEnvironment *environment = options->environment;
     int r = environment ? pd_writer_set_environment(w, environment) : 0;
 
     if (r < 0)
@@ -241,6 +242,9 @@ static int recover_set_features(PdWriter *w, const PdEnvironment *environment) {
     if (!w->features[PD_FEATURE_GROUP_DESC].set)
         r = recover_set_groups(w);
     if (r < 0 || w->features[PD_FEATURE_EVENT_DESC].set)
+        return r;
+    r = options->on_events ? options->on_events(options->userdata, w->events) : 0;
+    if (r < 0)
         return r;
     pd_encode_event_desc(&desc, w->events, w->options.swap);
     return buffer_error(&desc)
@@ -303,7 +307,7 @@ int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery 
     if (r >= 0)
         r = recover_resume(&rc, layout, &w);
     if (r >= 0)
-        r = recover_set_features(w, options->environment);
+        r = recover_set_features(w, options);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < rc.n; i++)

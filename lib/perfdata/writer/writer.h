@@ -135,11 +135,13 @@ typedef struct PdRecoveredTimes {
 } PdRecoveredTimes;
 
 /* The same if the environment depends on the data: on_read is called after everything was read and
- * before features are written. */
+ * before features are written, and on_events after it, to name the events, which an unfinished
+ * segment does not. Either may be NULL. */
 typedef struct PdRecoverOptions {
     PdLayout layout;
     const PdEnvironment *environment;
     int (*on_read)(void *userdata, const PdRecoveredTimes *times);
+    int (*on_events)(void *userdata, PdEvents *events);
     void *userdata;
 } PdRecoverOptions;
 int pd_segment_recover_with(int fd, const PdRecoverOptions *options, PdRecovery *ret);

@@ -80,6 +80,8 @@ static int compare_coverage(const Place *place, const Manifest *manifest) {
 }
 
 TEST(a_recovered_segment_keeps_the_facts_noted_at_its_beginning) {
+    static const char asked_for[] = "cpu-clock/freq=1000/";
+
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
         SessionConfig config = store_session("default", ways[i].layout, ways[i].level);
         _cleanup_(manifest_freep) Manifest *open = NULL, *mended = NULL;
@@ -88,6 +90,9 @@ TEST(a_recovered_segment_keeps_the_facts_noted_at_its_beginning) {
 
         PLACE(place);
         CHECK(shared);
+        CHECK_OK(pd_events_set_name(
+            place.events, pd_events_at(place.events, 0),
+            (Bytes){.data = (const uint8_t *)asked_for, .size = strlen(asked_for)}));
         CHECK_OK(kill_one(&place, &config, shared, 2, 100, 1000));
         CHECK_OK(last_manifest(&place, ".open", &name, &open));
         CHECK_EQ(open->completeness, SEGMENT_IS_OPEN);
@@ -97,6 +102,7 @@ TEST(a_recovered_segment_keeps_the_facts_noted_at_its_beginning) {
         CHECK_EQ(mended->completeness, RECOVERED);
         CHECK_STREQ(mended->boot, open->boot);
         CHECK(mended->boot[0]);
+        CHECK_STREQ(mended->events[0], asked_for);
         CHECK_EQ(mended->anchors[0].real_ns, open->anchors[0].real_ns);
         CHECK_EQ(mended->anchors[0].boot_ns, open->anchors[0].boot_ns);
         CHECK(mended->samples >= shared->samples);
