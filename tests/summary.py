@@ -77,12 +77,17 @@ def no_collector():
     return not shutil.which("go") or any(reason in said for reason in reasons)
 
 
+def no_bpf():
+    return subprocess.run(["build/tests/integration/load/bpf-busy", "0"], capture_output=True, check=False).returncode != 0
+
+
 # The words that a skip must hold to be allowed in CI, and the condition that must then hold.
 ALLOWED_SKIPS = (
     ("shared corpus", no_corpus),
     ("perf events", no_perf_events),
     ("needs root", not_root),
     ("tracefs", no_tracefs),
+    ("takes no BPF program", no_bpf),
     ("mount namespace", no_mount_namespace),
     ("loop device", no_loop_device),
     ("smaller nice value", no_smaller_nice),

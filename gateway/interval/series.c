@@ -171,22 +171,56 @@ static int series_get_other(SeriesWork *work, uint32_t event, uint32_t *ret) {
     return r;
 }
 
-static int series_place(SeriesWork *work, SeriesMixture *mixture) {
+/* The labels of a mixture, as the rules change them. 1; 0: a rule drops it; or a negative errno.
+ * Without 1 they are empty. */
+static int series_make_labels(const SeriesWork *work, const SeriesMixture *mixture, LabelSet *ret) {
     const ProfileLabel *label = series_label_of(work, mixture->label);
-    uint32_t event = label->values[PROFILE_EVENT];
     LabelSet labels = {};
-    bool has_other;
-    Series *series;
     int r = series_label_make(work->interval, work->options->host, label, &labels);
 
     if (r == 0)
         r = series_apply_rules(work, label, &labels);
-    if (r <= 0) {
+    if (r <= 0)
         label_set_done(&labels);
+    *ret = labels;
+    return r;
+}
+
+static bool series_has_many_values(const SeriesWork *work) {
+    size_t max = work->options->max_values;
+
+    return max > 0 && work->by_key.n > max;
+}
+
+/* Which values stay: no label has more of them than there are mixtures. */
+static int series_choose_values(SeriesWork *work) {
+    int r = 1;
+
+    if (!series_has_many_values(work))
+        return 0;
+    for (size_t i = 0; i < work->by_key.n && r >= 0; i++) {
+        LabelSet labels;
+
+        r = series_make_labels(work, &work->mixtures[i], &labels);
+        if (r == 1)
+            r = series_values_add(&work->values, &labels, work->mixtures[i].samples);
+        label_set_done(&labels);
+    }
+    return r < 0 ? r : series_values_choose(&work->values, work->options->max_values);
+}
+
+static int series_place(SeriesWork *work, SeriesMixture *mixture) {
+    uint32_t event = series_label_of(work, mixture->label)->values[PROFILE_EVENT];
+    bool has_other;
+    LabelSet labels;
+    Series *series;
+    int r = series_make_labels(work, mixture, &labels);
+
+    if (r <= 0) {
         work->dropped += mixture->samples;
         return r;
     }
-    r = series_values_limit(&work->values, &labels);
+    r = series_has_many_values(work) ? series_values_limit(&work->values, &labels) : 0;
     if (r < 0) {
         label_set_done(&labels);
         return r;
@@ -319,11 +353,12 @@ static int series_finish(SeriesWork *work, uint32_t *to, SeriesList *ret) {
 }
 
 int series_list_make(const Interval *interval, const SeriesOptions *options, SeriesList *ret) {
-    _cleanup_(series_work_done) SeriesWork work = {
-        .interval = interval, .options = options, .values.max = options->max_values};
+    _cleanup_(series_work_done) SeriesWork work = {.interval = interval, .options = options};
     _cleanup_free_ uint32_t *to = NULL;
     int r = series_mix(&work);
 
+    if (r == 0)
+        r = series_choose_values(&work);
     if (r == 0)
         r = series_place_all(&work);
     if (r < 0)

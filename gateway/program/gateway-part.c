@@ -111,8 +111,11 @@ void gateway_end(Gateway *gateway) {
     for (size_t i = 0; i < gateway->n_slots; i++)
         gateway_slot_end(&gateway->slots[i]);
     gateway->n_slots = 0;
-    gateway->source = source_free(gateway->source);
-    gateway->source_config = gateway_config_free(gateway->source_config);
+    /* A thread that hangs still reads the configuration. */
+    if (source_end(gateway->source))
+        (void)gateway_config_free(gateway->source_config);
+    gateway->source = NULL;
+    gateway->source_config = NULL;
     gateway->status_timer = loop_source_free(gateway->status_timer);
     gateway->watchdog_timer = loop_source_free(gateway->watchdog_timer);
 }

@@ -104,6 +104,9 @@ int s3_object_write(const S3Object *object, int fd, const atomic_bool *stop) {
     uint64_t at = 0;
     int r = 0;
 
+    r = s3_object_check_space(fd, object->size);
+    if (r < 0)
+        return r;
     if (object->fd < 0)
         return file_write_all(fd, object->data, (size_t)object->size);
     if (!chunk)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "send/file-folder.h"
 #include "transport/retry.h"
 #include "util/clock.h"
 
@@ -44,11 +45,16 @@ static void s3_run_on_uploaded(void *userdata, const S3UploadResult *result) {
     } else if (result->verdict == S3_REFUSED) {
         s3_run_refuse(self, result->sentence, result->status);
     } else {
-        /* The store may accept the other objects. */
-        if (result->status > 0)
+        bool is_folder = s3_run_is_folder(self->config);
+
+        /* The store may accept the other objects, and smaller ones find space. */
+        if (result->status > 0 || is_folder)
             s3_run_skip(self);
         s3_item_done(&self->item);
-        s3_run_fail(self, result);
+        if (is_folder)
+            s3_run_fail_with(self, result->sentence, result->status);
+        else
+            s3_run_fail(self, result);
     }
 }
 
@@ -110,6 +116,9 @@ static void s3_run_run_fetch(void *userdata, const atomic_bool *stop) {
     S3Run *self = userdata;
 
     self->profd.stop = stop;
+    /* A gateway that was killed may have left a part of it. */
+    if (s3_run_is_folder(self->config) && self->state.key[0])
+        file_folder_forget(self->config->url, self->state.key);
     s3_item_fetch(&self->item, &self->profd);
 }
 

@@ -43,7 +43,7 @@ typedef struct DestinationStatus {
     uint64_t sent_intervals, sent_requests, sent_bytes, sent_samples;
     uint64_t refused_intervals, refused_samples; /* by the engine, for good */
     uint64_t dropped_samples;                    /* by rules */
-    uint64_t other_samples;     /* sent as "other": more series or stacks than are allowed */
+    uint64_t other_samples; /* sent as "other": more series, values or stacks than are allowed */
     uint64_t thinned_intervals; /* beyond the share of this host */
     uint64_t expired_ns;        /* too old for the engine, or the list of ranges was full; no
                                  * sleep of the machine that profd told of */

@@ -42,8 +42,8 @@ static int file_folder_name(const FileFolderItem *item, char *to, size_t size) {
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-/* Makes the folders on the way to a file, but not the one that the configuration names: where a
- * file system is not mounted, nothing is written to what lies below. */
+/* Makes the folders on the way to a file, but not the one that the configuration names: if that is
+ * one of a file system which is not mounted, nothing is written to what lies below. */
 static int file_folder_open(const char *folder, char *path) {
     _cleanup_close_ int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     char *slash = strrchr(path, '/');
@@ -72,30 +72,49 @@ static int file_folder_fill(int dirfd, const char *scratch, const FileFolderPut 
     return r == 0 && fdatasync(fd) < 0 ? -errno : r;
 }
 
-int file_folder_put(const FileFolderPut *put) {
-    _cleanup_free_ char *path = NULL, *scratch = NULL;
-    _cleanup_close_ int dirfd = -1;
-    const char *name;
-    int r;
+/* PATH and the name of the file before it is whole, which is ".NAME" beside it. */
+static int file_folder_paths(const char *folder, const char *path, char **ret, char **ret_scratch) {
+    _cleanup_free_ char *whole = NULL, *scratch = NULL;
 
-    if (asprintf(&path, "%s/%s", put->folder, put->path) < 0)
-        path = NULL;
-    if (!path)
-        return -ENOMEM;
-    name = strrchr(path, '/') + 1;
-    if (asprintf(&scratch, ".%s", name) < 0)
+    if (asprintf(&whole, "%s/%s", folder, path) < 0)
+        whole = NULL;
+    if (whole && asprintf(&scratch, ".%s", strrchr(whole, '/') + 1) < 0)
         scratch = NULL;
     if (!scratch)
         return -ENOMEM;
+    *ret = TAKE_PTR(whole);
+    *ret_scratch = TAKE_PTR(scratch);
+    return 0;
+}
+
+int file_folder_put(const FileFolderPut *put) {
+    _cleanup_free_ char *path = NULL, *scratch = NULL;
+    _cleanup_close_ int dirfd = -1;
+    int r = file_folder_paths(put->folder, put->path, &path, &scratch);
+
+    if (r < 0)
+        return r;
     dirfd = file_folder_open(put->folder, path);
     if (dirfd < 0)
         return dirfd;
     r = file_folder_fill(dirfd, scratch, put);
-    if (r == 0 && (renameat(dirfd, scratch, dirfd, name) < 0 || fsync(dirfd) < 0))
+    if (r == 0 && (renameat(dirfd, scratch, dirfd, scratch + 1) < 0 || fsync(dirfd) < 0))
         r = -errno;
     if (r < 0)
         (void)unlinkat(dirfd, scratch, 0);
     return r;
+}
+
+void file_folder_forget(const char *folder, const char *path) {
+    _cleanup_free_ char *whole = NULL, *scratch = NULL;
+    _cleanup_close_ int dirfd = -1;
+
+    if (file_folder_paths(folder, path, &whole, &scratch) < 0)
+        return;
+    *strrchr(whole, '/') = '\0';
+    dirfd = open(whole, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd >= 0)
+        (void)unlinkat(dirfd, scratch, 0);
 }
 
 static int file_folder_fill_bytes(void *userdata, int fd) {

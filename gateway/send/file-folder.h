@@ -25,5 +25,7 @@ typedef struct FileFolderPut {
 
 /* Makes the file or replaces it. Whoever lists the folder sees only whole files. */
 int file_folder_put(const FileFolderPut *put);
+/* Removes what was written of a file before a kill. */
+void file_folder_forget(const char *folder, const char *path);
 /* Makes FOLDER/NAME-YYYYMMDDTHHMMSS[.FRACTION]Z[-NUMBER].pb.gz, in UTC, likewise. */
 int file_folder_write(const char *folder, const FileFolderItem *item, Bytes content);

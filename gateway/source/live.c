@@ -27,8 +27,8 @@ enum { STACKS_MAX = 512 << 10, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 8000, BEHIND
 /* How often within an interval profd tells what is new: by so much later its end is known. */
 enum { LOOKS = 4 };
 
-/* How long its end is waited for. */
-enum { LIVE_END_S = 5 };
+/* How long its end is waited for: longer than it waits for a connection, twice. */
+enum { LIVE_END_S = 12 };
 
 #define BEHIND_MIN_NS (60 * NS_PER_SECOND)
 /* How long a complete interval waits for the main thread to take those before it. */

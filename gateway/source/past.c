@@ -24,8 +24,8 @@
 #define PATIENCE_NS (500 * NS_PER_MS)
 #define REST_NS     (20 * NS_PER_SECOND)
 
-/* How long its end is waited for. */
-enum { PAST_END_S = 5 };
+/* How long its end is waited for: longer than it waits for a connection, twice. */
+enum { PAST_END_S = 12 };
 
 struct PastJob {
     TAILQ_ENTRY(PastJob) entry;

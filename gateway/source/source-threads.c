@@ -42,21 +42,18 @@ struct Source {
     LIST_HEAD(, SourceJob) jobs;
 };
 
-Source *source_free(Source *source) {
+bool source_end(Source *source) {
     SourceJob *job;
     bool has_ended;
 
     if (!source)
-        return NULL;
+        return true;
     source->wake = loop_source_free(source->wake);
     has_ended = live_end(source->live);
     has_ended = past_end(source->past) && has_ended;
     if (!has_ended) {
-        /* It may still wake up, so leak what it uses. */
-        (void)log_warning(0,
-                          "A thread that reads from profd hangs, and is left behind: a file of a "
-                          "sampled program does not answer");
-        return NULL;
+        log_warning(0, "A thread that reads from profd hangs, and is left behind");
+        return false;
     }
     while ((job = LIST_FIRST(&source->jobs))) {
         LIST_REMOVE(job, entry);
@@ -66,6 +63,11 @@ Source *source_free(Source *source) {
     if (source->wake_fd >= 0)
         (void)close(source->wake_fd);
     free(source);
+    return true;
+}
+
+Source *source_free(Source *source) {
+    (void)source_end(source);
     return NULL;
 }
 

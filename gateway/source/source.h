@@ -40,7 +40,9 @@ typedef struct SourceStatus {
 } SourceStatus;
 
 int source_new(const SourceOptions *options, Source **ret);
-/* Ends the threads; one that hangs is left behind after a few seconds, with all that it uses. */
+/* Ends the threads. Accepts NULL. False: one hangs and is left behind after some seconds, and what
+ * the options have must stay allocated. */
+bool source_end(Source *source);
 Source *source_free(Source *source);
 DEFINE_CLEANUP(Source *, source_free);
 /* The thread starts to follow with the interval that is running now. */

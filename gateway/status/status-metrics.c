@@ -99,7 +99,7 @@ static const StatusRow send_rows[] = {
     { "profd_gateway_destination_refused_intervals_total",  "counter", "Intervals that the engine refused for good",                       status_row_refused_intervals },
     { "profd_gateway_destination_refused_samples_total",    "counter", "Samples that the engine refused for good",                         status_row_refused_samples   },
     { "profd_gateway_destination_dropped_samples_total",    "counter", "Samples that rules dropped",                                        status_row_dropped           },
-    { "profd_gateway_destination_other_samples_total",      "counter", "Samples of series or stacks above a limit, sent as other",           status_row_other             },
+    { "profd_gateway_destination_other_samples_total",      "counter", "Samples of series, values or stacks above a limit, sent as other",   status_row_other             },
     { "profd_gateway_destination_thinned_intervals_total",  "counter", "Intervals that Share= left out",                                    status_row_thinned           },
     { "profd_gateway_destination_expired_seconds_total",    "counter", "Time that became too old for the engine before it was sent",       status_row_expired           },
     { "profd_gateway_destination_missing_seconds_total",    "counter", "Time that profd did not record, had deleted, or did not give",      status_row_not_there         },

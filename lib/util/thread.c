@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/macro.h"
 
 /*
@@ -34,14 +35,17 @@ void thread_condition_init(pthread_cond_t *condition) {
 }
 
 bool thread_end(pthread_t thread, unsigned seconds) {
-    struct timespec end;
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    uint64_t end_ns = clock_monotonic_ns() + seconds * NS_PER_SECOND;
 
-    (void)clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += seconds;
-    if (pthread_timedjoin_np(thread, NULL, &end) == 0)
-        return true;
-    (void)pthread_detach(thread);
-    return false;
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
+        if (clock_monotonic_ns() >= end_ns) {
+            (void)pthread_detach(thread);
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 void thread_limit_nice(int nice) {

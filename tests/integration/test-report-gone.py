@@ -39,10 +39,10 @@ def names(*filters):
     return {(row["dso"], row["symbol"]): int(row["samples"]) for row in csv.DictReader(shown.stdout.splitlines()) if int(row["samples"])}
 
 
-def in_a_namespace(script, *arguments):
-    """A script that ends as a program, in a mount namespace of its own."""
+def in_a_namespace(folder, script, *arguments):
+    """A script that ends as a program, in a mount namespace of its own; node leaves a log where it begins."""
     return subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *arguments],
-                            stdout=subprocess.DEVNULL)
+                            stdout=subprocess.DEVNULL, cwd=folder)
 
 
 @test
@@ -75,7 +75,7 @@ def functions_that_node_compiled_have_names_when_its_namespace_is_gone():
             f.write(JAVASCRIPT)
         Run.get()
         # The script may lie below /tmp, which is another one there.
-        process = in_a_namespace('exec 9<"$1" && mount -t tmpfs none /tmp && exec node --perf-basic-prof - <&9', path)
+        process = in_a_namespace(folder, 'exec 9<"$1" && mount -t tmpfs none /tmp && exec node --perf-basic-prof - <&9', path)
         try:
             wait_until(lambda: process.poll() is not None or any(name.startswith(f"{process.pid}-") for name in kept()), WAIT_S, "the map to be kept")
             time.sleep(SECONDS)
@@ -100,7 +100,7 @@ def functions_of_a_container_that_is_gone_have_names():
         inside = os.path.join(folder, "inside")
         os.mkdir(inside)
         Run.get()
-        process = in_a_namespace('mount -t tmpfs none "$1" && cp "$2" "$1/contained" && exec "$1/contained"',
+        process = in_a_namespace(folder, 'mount -t tmpfs none "$1" && cp "$2" "$1/contained" && exec "$1/contained"',
                                  inside, LOAD)
         try:
             wait_until(lambda: any(f"{inside}/contained" in b.get("paths", []) for b in kept().values()), WAIT_S, "the program to be kept")

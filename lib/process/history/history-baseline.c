@@ -233,6 +233,20 @@ static void history_baseline_identify(History *h, Process *p, const PdMmap *mmap
     images_put(&h->strings, image);
 }
 
+/* Whether /proc says no more of the mapping than is known. A child that was born after the floor
+ * has the mappings of its parent until then, so of it all that is new becomes a record. */
+static bool history_baseline_knows(History *h, Process *p, const ProcessMapping *there,
+                                   const PdMmap *mmap) {
+    if (!there || !history_baseline_is_same(there, mmap))
+        return false;
+    if (there->image->inode != 0 || mmap->inode == 0)
+        return true;
+    if (p->birth && !p->based)
+        return false;
+    history_baseline_identify(h, p, mmap);
+    return true;
+}
+
 static int history_baseline_compare_maps(History *h, Process *p, const Baseline *b, uint64_t time) {
     ProcessMaps *maps = maps_at(h, p, b->end_ns + 1);
     int r = 0;
@@ -243,13 +257,8 @@ static int history_baseline_compare_maps(History *h, Process *p, const Baseline 
         const ProcessMapping *there = maps ? maps_find(maps, mmap.start) : NULL;
         ProcessImage *image;
 
-        if (history_baseline_is_skipped(h, &mmap))
+        if (history_baseline_is_skipped(h, &mmap) || history_baseline_knows(h, p, there, &mmap))
             continue;
-        if (there && history_baseline_is_same(there, &mmap)) {
-            if (there->image->inode == 0 && mmap.inode != 0)
-                history_baseline_identify(h, p, &mmap);
-            continue;
-        }
         mmap.pid = mmap.tid = p->pid;
         pd_emit_mmap2(&record, NULL, history_baseline_misc_of(&mmap), &mmap);
         image = image_of(h, &mmap);

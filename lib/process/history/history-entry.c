@@ -30,6 +30,7 @@ static void history_entry_fold_birth(History *h, Process *p, const PdTask *fork)
     parent = process_find_born(h, fork->ppid, p->birth_ns);
     if (!p->based && parent && parent != p) {
         process_set_comm(h, p, history_entry_comm_of(h, parent, fork->ptid), p->birth_ns);
+        p->maps = maps_put(&h->strings, p->maps);
         p->maps = parent->maps ? maps_ref(parent->maps) : NULL;
     }
     p->based = false;

@@ -235,6 +235,28 @@ TEST(values_beyond_the_limit_become_other_and_are_counted_once) {
     end(&list);
 }
 
+/* The unit has the most samples of all, though no name of its threads has. */
+TEST(service_with_many_thread_names_stays_one_service) {
+    SeriesOptions options = {.host = "web-1", .max_values = 2};
+    SeriesList list;
+    char comm[16];
+
+    begin();
+    add("one", 1, "/system.slice/one.service", 3);
+    add("two", 2, "/system.slice/two.service", 2);
+    for (uint32_t i = 0; i < 10; i++) {
+        snprintf(comm, sizeof(comm), "t%u", i);
+        add(comm, 3, "/system.slice/shop.service", 1);
+    }
+    made_ok(series_list_make(interval, &options, &list));
+    CHECK_STREQ(label_of(&list, list.of_label[5], "service_name"), "shop");
+    CHECK_STREQ(label_of(&list, list.of_label[5], "comm"), "other");
+    CHECK_STREQ(label_of(&list, list.of_label[0], "service_name"), "one");
+    CHECK_STREQ(label_of(&list, list.of_label[1], "service_name"), "other");
+    CHECK_EQ(list.other, 12);
+    end(&list);
+}
+
 TEST(many_names_take_no_more_series_than_the_limit) {
     SeriesList list;
     char comm[16];

@@ -226,8 +226,8 @@ static void maps_recorded(Fixture *f, uint64_t time, uint32_t pid, uint64_t star
     (void)feed(f, &m, PD_RECORD_MMAP2, PD_MISC_USER | PD_MISC_MMAP_BUILD_ID, time);
 }
 
-static uint64_t inode_at(Fixture *f, uint64_t address, uint64_t time) {
-    const ProcessMaps *mapped = history_maps(f->history, 10, time);
+static uint64_t inode_at(Fixture *f, uint32_t pid, uint64_t address, uint64_t time) {
+    const ProcessMaps *mapped = history_maps(f->history, pid, time);
     const ProcessMapping *m = mapped ? maps_find(mapped, address) : NULL;
 
     return m ? m->image->inode : UINT64_MAX;
@@ -240,10 +240,28 @@ TEST(proc_says_which_file_a_mapping_of_an_earlier_recording_is) {
     stated(&f, 90, 10, 10, "sh");
     maps_recorded(&f, 90, 10, 0x1000, "/bin/sh");
     (void)history_resume(f.history, 100);
-    CHECK_EQ(inode_at(&f, 0x1000, 110), (uint64_t)0);
+    CHECK_EQ(inode_at(&f, 10, 0x1000, 110), (uint64_t)0);
     sweep(&f, 200);
     CHECK_OK(install(&f, 10, 150, 160, "sh", 0x1000, "/bin/sh"));
-    CHECK_EQ(inode_at(&f, 0x1000, 210), strlen("/bin/sh"));
+    CHECK_EQ(inode_at(&f, 10, 0x1000, 210), strlen("/bin/sh"));
+}
+
+/* The parent, which ended before /proc was read, has no file to inherit. */
+TEST(proc_says_so_of_a_child_that_was_born_since_too) {
+    _cleanup_(fixture_done) Fixture f = fixture();
+
+    stated(&f, 90, 10, 10, "sh");
+    maps_recorded(&f, 90, 10, 0x1000, "/bin/sh");
+    (void)history_resume(f.history, 100);
+    forks(&f, 120, 20, 20, 10, 10);
+    exits(&f, 130, 10, 10);
+    (void)history_settle(f.history, 200);
+    CHECK_OK(install(&f, 20, 150, 160, "sh", 0x1000, "/bin/sh"));
+    CHECK_EQ(inode_at(&f, 20, 0x1000, 170), strlen("/bin/sh"));
+    sweep(&f, 300);
+    sweep(&f, 3 * SECOND);
+    sweep(&f, 4 * SECOND);
+    CHECK_EQ(inode_at(&f, 20, 0x1000, 4 * SECOND), strlen("/bin/sh"));
 }
 
 TEST(records_older_than_a_stated_state_are_part_of_it) {
