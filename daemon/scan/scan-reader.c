@@ -396,10 +396,13 @@ static void scan_reader_note_cpu(ScanReader *s) {
     atomic_store(&s->scan_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
         return;
+    /* What the keeper used before this recorder is not of its time, which the rest begins with. */
+    if (s->cpu_noted_ns == 0 && (status.restarts > 0 || status.upgraded))
+        s->keeper_before_ns = status.cpu_ns;
     s->cpu_noted_ns = now_ns;
     /* The times of helpers that have ended are less precise, so never let the sum decrease. */
-    if (status.cpu_ns > atomic_load(&s->keeper_cpu_ns))
-        atomic_store(&s->keeper_cpu_ns, status.cpu_ns);
+    if (status.cpu_ns > s->keeper_before_ns + atomic_load(&s->keeper_cpu_ns))
+        atomic_store(&s->keeper_cpu_ns, status.cpu_ns - s->keeper_before_ns);
 }
 
 void *scan_reader_run(void *userdata) {

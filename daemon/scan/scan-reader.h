@@ -37,7 +37,7 @@ typedef struct ScanReader {
     bool in_pass, pass_is_told, late_is_planned;
     ScanDebt build_id_debt, table_debt, check_debt;
     ScanDebt kept_debt; /* of symbols and code maps */
-    uint64_t cpu_noted_ns;
+    uint64_t cpu_noted_ns, keeper_before_ns;
     bool is_partial; /* some processes could not be read or seen */
     bool has_warned;
 } ScanReader;

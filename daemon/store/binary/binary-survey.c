@@ -89,7 +89,8 @@ static int binary_survey_map(BinaryStore *b, const char *file) {
     if (!binary_name_is_valid(entry.name) || !strchr(entry.name, '-') ||
         fstatat(b->maps, file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return 0;
-    entry.used_real_ns = binary_survey_time_of(&st);
+    /* A map was last written when its program last made code, and its samples may be newer. */
+    entry.used_real_ns = clock_ns(CLOCK_REALTIME);
     binary_survey_seal(b, b->maps, file);
     return binary_survey_add(b, &entry);
 }

@@ -70,17 +70,18 @@ static void recovery_seal(Mending *m, int fd) {
     seal_give(&m->store->seal, manifest, "a manifest", m->sensitive);
 }
 
-static bool recovery_same_host(const Mending *m) {
+static bool recovery_same_boot(const Mending *m) {
     const PdEnvironment *environment = m->store->environment;
 
     return m->before && environment && environment->hostname &&
-           strcmp(m->before->host, environment->hostname) == 0;
+           strcmp(m->before->host, environment->hostname) == 0 &&
+           strcmp(m->before->boot, m->store->boot) == 0;
 }
 
-/* Chooses what the header says about the host: everything if the segment is from this boot, nothing
- * of another boot's host. The copy borrows its strings. */
+/* Chooses what the header says about the host: everything if the segment is from this boot, else
+ * what was noted when it began. The copy borrows its strings. */
 static void recovery_describe_host(const Mending *m, Bytes tracing, PdEnvironment *ret) {
-    bool here = recovery_same_host(m) || !m->before;
+    bool here = recovery_same_boot(m) || !m->before;
 
     memset(ret, 0, sizeof(*ret));
     if (here && m->store->environment)

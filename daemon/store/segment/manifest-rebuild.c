@@ -97,12 +97,12 @@ static int manifest_rebuild_index_record(Walk *w, const PdRecord *record, const 
     return 0;
 }
 
+/* LOST_SAMPLES count what LOST records say, too. */
 static void manifest_rebuild_count_lost(Manifest *manifest, const PdRecord *record,
                                         const PdEvent *event) {
     PdBody body;
 
-    if ((record->type == PD_RECORD_LOST || record->type == PD_RECORD_LOST_SAMPLES) &&
-        pd_record_parse(record, event, &body) == 0)
+    if (record->type == PD_RECORD_LOST_SAMPLES && pd_record_parse(record, event, &body) == 0)
         manifest->lost += body.lost.lost;
 }
 

@@ -223,12 +223,19 @@ static uint16_t history_baseline_misc_of(const PdMmap *mmap) {
 /* A recording of the recorder before says the build id of a mapping and not which file it is, which
  * unwind tables and symbols are asked by. The build id is looked up again: the mapping may be
  * another one by now. */
-static void history_baseline_identify(History *h, Process *p, const PdMmap *mmap) {
+static void history_baseline_identify(History *h, Process *p, const ProcessImage *known,
+                                      const PdMmap *mmap) {
     ProcessImage *image = image_of(h, mmap);
 
     if (!image)
         return;
     maps_apply(h, &p->maps, mmap, image);
+    /* A mapping that was recorded behind the floor is applied later. */
+    for (Entry *e = p->queue.first; e; e = e->next)
+        if (e->image == known) {
+            images_put(&h->strings, e->image);
+            e->image = image_ref(image);
+        }
     image_want(h, image, p->pid, mmap->start, mmap->start + mmap->length);
     images_put(&h->strings, image);
 }
@@ -243,7 +250,7 @@ static bool history_baseline_knows(History *h, Process *p, const ProcessMapping 
         return true;
     if (p->birth && !p->based)
         return false;
-    history_baseline_identify(h, p, mmap);
+    history_baseline_identify(h, p, there->image, mmap);
     return true;
 }
 

@@ -83,8 +83,14 @@ int builder_event_number(ProfileBuilder *builder, const PdEvent *event, BuilderE
     return 0;
 }
 
-/* perf writes how many samples each event lost in all when it ends, without a time. These figures
- * are exact, and those of the LOST records are in them. */
+/* perf writes how many samples each event lost in all when it ends, without a time, and profd when
+ * it has read the counts of the kernel, of no thread. These figures are exact, and those of the
+ * LOST records are in them. What the hardware lost is told of by the kernel, of the thread that
+ * ran. */
+static bool builder_lost_is_exact(const PdRecord *record, const PdStamp *stamp) {
+    return record->type == PD_RECORD_LOST_SAMPLES && (stamp->time == 0 || stamp->tid == 0);
+}
+
 static void builder_lost_take_back(ProfileBuilder *builder) {
     Profile *profile = builder->profile;
 
@@ -125,7 +131,7 @@ int builder_lost(ProfileBuilder *builder, const PdRecord *record, const PdStamp 
         event = pd_events_by_id(pd_reader_events(builder->reader), body.lost.id) ?: event;
     if (!event || (record->misc & LOST_BY_FILTER) || !builder_lost_counts(builder, stamp))
         return 0;
-    if (record->type == PD_RECORD_LOST_SAMPLES && stamp->time == 0)
+    if (builder_lost_is_exact(record, stamp))
         builder_lost_take_back(builder);
     row = builder_event(builder, event);
     if (!row)

@@ -246,6 +246,24 @@ TEST(proc_says_which_file_a_mapping_of_an_earlier_recording_is) {
     CHECK_EQ(inode_at(&f, 10, 0x1000, 210), strlen("/bin/sh"));
 }
 
+/* A process that two segments have is stated twice, the second time behind the floor. */
+TEST(proc_says_so_of_a_mapping_behind_the_floor_too) {
+    _cleanup_(fixture_done) Fixture f = fixture();
+
+    stated(&f, 90, 10, 10, "sh");
+    maps_recorded(&f, 90, 10, 0x1000, "/bin/sh");
+    (void)history_resume(f.history, 100);
+    stated(&f, 120, 10, 10, "sh");
+    maps_recorded(&f, 120, 10, 0x1000, "/bin/sh");
+    (void)history_settle(f.history, 200);
+    CHECK_OK(install(&f, 10, 150, 160, "sh", 0x1000, "/bin/sh"));
+    CHECK_EQ(inode_at(&f, 10, 0x1000, 170), strlen("/bin/sh"));
+    sweep(&f, 300);
+    sweep(&f, 3 * SECOND);
+    sweep(&f, 4 * SECOND);
+    CHECK_EQ(inode_at(&f, 10, 0x1000, 4 * SECOND), strlen("/bin/sh"));
+}
+
 /* The parent, which ended before /proc was read, has no file to inherit. */
 TEST(proc_says_so_of_a_child_that_was_born_since_too) {
     _cleanup_(fixture_done) Fixture f = fixture();

@@ -113,7 +113,8 @@ TEST(a_recovered_segment_keeps_the_facts_noted_at_its_beginning) {
     }
 }
 
-TEST(a_segment_of_another_host_keeps_that_host) {
+/* What the manifest says of its host is replaced; the segment must keep what it says then. */
+static void check_keeps(const char *replacement, const char *boot, const char *host) {
     SessionConfig config = store_session("default", LAYOUT_FILE, 3);
     _cleanup_(manifest_freep) Manifest *mended = NULL;
     _cleanup_(pd_reader_freep) PdReader *reader = NULL;
@@ -125,24 +126,32 @@ TEST(a_segment_of_another_host_keeps_that_host) {
     PLACE(place);
     CHECK(shared);
     CHECK_OK(kill_one(&place, &config, shared, 2, 100, 1000));
-    CHECK_EQ(shell("sed -i -E 's/\"host\":\"[^\"]*\"/\"host\":\"elsewhere\"/; "
-                   "s/\"boot\":\"[^\"]*\"/\"boot\":\"another\"/' %s/sessions/default/*.json",
-                   place.path),
-             0);
+    CHECK_EQ(shell("sed -i -E '%s' %s/sessions/default/*.json", replacement, place.path), 0);
     CHECK_OK(place_open(&place));
     CHECK_OK(recover_all(&place, "default"));
     CHECK_OK(last_manifest(&place, "~.perf.data", &name, &mended));
-    CHECK_STREQ(mended->boot, "another");
+    CHECK_STREQ(mended->boot, boot);
     CHECK_EQ(count_names(&place, "default", "~.perf.data", last), 1);
     snprintf(path, sizeof(path), "%s/sessions/default/%s", place.path, last);
     CHECK_OK(pd_reader_open(path, NULL, &reader, NULL));
     CHECK_OK(pd_environment_new(&environment));
     CHECK_OK(pd_environment_from_reader(environment, reader, &(unsigned){0}, &(PdDamage){}));
-    CHECK_STREQ(environment->hostname, "elsewhere");
+    CHECK_STREQ(environment->hostname, host);
     CHECK(!environment->has[PD_FEATURE_NRCPUS]);
     /* Of another boot nothing counts behind the last round. */
     CHECK_OK(compare_coverage(&place, mended));
     munmap(shared, sizeof(*shared));
+}
+
+#define OTHER_BOOT "s/\"boot\":\"[^\"]*\"/\"boot\":\"another\"/"
+
+TEST(a_segment_of_another_host_keeps_that_host) {
+    check_keeps("s/\"host\":\"[^\"]*\"/\"host\":\"elsewhere\"/; " OTHER_BOOT, "another",
+                "elsewhere");
+}
+
+TEST(a_segment_of_another_boot_says_nothing_of_this_one) {
+    check_keeps(OTHER_BOOT, "another", "testhost");
 }
 
 TEST(an_unrecoverable_segment_is_set_aside_and_an_empty_one_is_deleted) {
