@@ -133,6 +133,17 @@ void daemon_settle_group(Daemon *daemon, SessionConfig *config) {
         memcpy(config->cgroup, path, sizeof(path));
 }
 
+/* A session that had failed, or waited, is in its state since it is open. */
+static void daemon_session_restore_state(SessionEntry *entry, const SavedSession *saved) {
+    bool was_settled = saved->state == SESSION_ACTIVE || saved->state == SESSION_PAUSED ||
+                       saved->state == SESSION_INACTIVE;
+
+    entry->state = saved->state;
+    entry->stop_at_ns = saved->stop_at_ns;
+    entry->since_real_ns = saved->since_real_ns;
+    entry->state_real_ns = was_settled ? saved->state_real_ns : 0;
+}
+
 /* Restores the saved entries. The configured sessions are in the table already. */
 static void daemon_session_restore_runtime(Daemon *daemon, const SavedSession *saved) {
     ConfigSetting settings[64];
@@ -156,10 +167,7 @@ static void daemon_session_restore_runtime(Daemon *daemon, const SavedSession *s
         log_warning(r, "Session '%s', which 'profctl start' began, cannot go on: %m", saved->name);
         return;
     }
-    entry->state = saved->state;
-    entry->stop_at_ns = saved->stop_at_ns;
-    entry->since_real_ns = saved->since_real_ns;
-    entry->state_real_ns = saved->state_real_ns;
+    daemon_session_restore_state(entry, saved);
 }
 
 static void daemon_session_restore(void *userdata, const SavedSession *saved) {
@@ -170,10 +178,10 @@ static void daemon_session_restore(void *userdata, const SavedSession *saved) {
         daemon_session_restore_runtime(daemon, saved);
     if (!entry || saved->runtime)
         return;
-    entry->state = saved->state;
-    entry->stop_at_ns = saved->stop_at_ns;
-    entry->since_real_ns = saved->since_real_ns;
-    entry->state_real_ns = saved->state_real_ns;
+    /* Enabled= was edited since, and says more than the state before. */
+    if (saved->enabled >= 0 && (saved->enabled > 0) != entry->config.enabled)
+        return;
+    daemon_session_restore_state(entry, saved);
 }
 
 static int daemon_session_add_configured(Daemon *daemon) {

@@ -32,15 +32,22 @@ static int runtime_open_folder(const char *path) {
     return fd < 0 ? -errno : fd;
 }
 
+/* It ends, or has ended, only to begin anew. */
+static bool runtime_begins_anew(const SessionEntry *entry) {
+    return (entry->state == SESSION_STOPPING || entry->state == SESSION_INACTIVE) &&
+           (entry->next == NEXT_BEGIN || entry->next == NEXT_BEGIN_PAUSED);
+}
+
 static json_t *runtime_encode_session(const SessionEntry *entry) {
     SessionState state = entry->state;
 
-    if (state == SESSION_STOPPING)
-        state = entry->next == NEXT_BEGIN          ? SESSION_ACTIVE
-                : entry->next == NEXT_BEGIN_PAUSED ? SESSION_PAUSED
-                                                   : SESSION_INACTIVE;
-    return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:O}", "name", entry->config.name, "runtime",
-                     entry->runtime, "state", session_state_name(state), "sinceUsec",
+    if (runtime_begins_anew(entry))
+        state = entry->next == NEXT_BEGIN ? SESSION_ACTIVE : SESSION_PAUSED;
+    else if (state == SESSION_STOPPING)
+        state = SESSION_INACTIVE;
+    return json_pack("{s:s, s:b, s:b, s:s, s:I, s:I, s:I, s:O}", "name", entry->config.name,
+                     "runtime", entry->runtime, "enabled", entry->config.enabled, "state",
+                     session_state_name(state), "sinceUsec",
                      (json_int_t)(entry->since_real_ns / NS_PER_US), "stateUsec",
                      (json_int_t)(entry->state_real_ns / NS_PER_US), "stopUsec",
                      (json_int_t)(entry->stop_at_ns / NS_PER_US), "settings",
@@ -54,7 +61,8 @@ static json_t *runtime_encode(const SessionTable *sessions, const RuntimeLog *lo
     for (size_t i = 0; i < session_table_count(sessions); i++) {
         const SessionEntry *entry = session_table_at(sessions, i);
 
-        if (entry->runtime && (entry->state == SESSION_STOPPING || !entry->session))
+        if (entry->runtime && !runtime_begins_anew(entry) &&
+            (entry->state == SESSION_STOPPING || !entry->session))
             continue;
         value_append(&list, runtime_encode_session(entry));
     }
@@ -90,17 +98,18 @@ static int runtime_decode_entry(json_t *value, SavedSession *ret) {
     json_int_t since, stop, in_state = 0; /* absent in a file that an older version wrote */
     const char *state;
     json_t *settings;
-    int runtime;
+    int runtime, enabled = -1; /* absent, likewise */
 
     *ret = (SavedSession){};
-    if (json_unpack(value, "{s:s, s:b, s:s, s:I, s?I, s:I, s:o}", "name", &ret->name, "runtime",
-                    &runtime, "state", &state, "sinceUsec", &since, "stateUsec", &in_state,
-                    "stopUsec", &stop, "settings", &settings) < 0 ||
+    if (json_unpack(value, "{s:s, s:b, s?b, s:s, s:I, s?I, s:I, s:o}", "name", &ret->name,
+                    "runtime", &runtime, "enabled", &enabled, "state", &state, "sinceUsec", &since,
+                    "stateUsec", &in_state, "stopUsec", &stop, "settings", &settings) < 0 ||
         !config_name_is_valid(ret->name) || session_state_from_name(state, &ret->state) < 0 ||
         (uint64_t)since > INT64_MAX / NS_PER_US || (uint64_t)in_state > INT64_MAX / NS_PER_US ||
         (uint64_t)stop > INT64_MAX / NS_PER_US)
         return -EBADMSG;
     ret->runtime = runtime;
+    ret->enabled = enabled;
     ret->since_real_ns = (uint64_t)since * NS_PER_US;
     ret->state_real_ns = (uint64_t)in_state * NS_PER_US;
     ret->stop_at_ns = (uint64_t)stop * NS_PER_US;

@@ -13,6 +13,7 @@
 typedef struct SavedSession {
     const char *name;
     bool runtime;
+    int enabled; /* Enabled= of its configuration at that time; -1: not known */
     SessionState state;
     uint64_t since_real_ns, state_real_ns, stop_at_ns;
     json_t *settings; /* borrowed; NULL: none */

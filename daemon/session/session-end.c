@@ -124,8 +124,10 @@ static void session_table_finish(SessionTable *sessions, SessionEntry *entry, co
     entry->session = session_close(entry->session, false);
     entry->state = SESSION_INACTIVE;
     entry->since_real_ns = 0;
-    if (!begins)
+    if (!begins) {
         entry->stop_at_ns = entry->duration_ns = 0;
+        entry->next = entry->next == NEXT_REMOVE ? NEXT_REMOVE : NEXT_NOTHING;
+    }
     entry->state_real_ns = clock_ns(CLOCK_REALTIME);
     session_table_publish(sessions, "stopped", entry, text);
     if (begins)

@@ -4,9 +4,11 @@
 their end with profd as a whole."""
 
 import contextlib
+import json
 import os
 import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -95,6 +97,47 @@ def stopped_and_paused_sessions_stay_so_when_recorders_change():
             v.one("Start", session="other")
         wait_until(lambda: told(daemon, "web")["samples"] > before + 100, 20, "samples")
         equal(states(daemon), {"default": "active", "other": "active", "web": "active"}, "states")
+
+
+@test
+def a_changed_enabled_counts_for_the_next_recorder():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        for enabled, wanted in (("no", "inactive"), ("yes", "active")):
+            daemon.configure(CONFIG + f"Enabled={enabled}\n")
+            replace_recorder(daemon)
+            equal(states(daemon), {"default": "active", "other": wanted}, f"states after Enabled={enabled}")
+            kill_recorder(daemon)
+            equal(states(daemon), {"default": "active", "other": wanted}, "states after a kill")
+
+
+@test
+def a_session_that_is_begun_anew_is_never_kept_as_stopped():
+    need_root()
+    with scratch() as folder, spinning(), Daemon(folder, config=CONFIG) as daemon:
+        with Varlink(daemon.control()) as v:
+            v.one("Stop", session="other")
+            v.one("Start", session="other")
+        seen, over = set(), threading.Event()
+
+        def watch():
+            while not over.wait(0.001):
+                with open(f"{folder}/run/.sessions.json", encoding="utf-8") as f, contextlib.suppress(json.JSONDecodeError):
+                    seen.update(s["state"] for s in json.load(f)["sessions"])
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            for hertz in (49, 99, 199, 49, 99):
+                mark = daemon.mark()
+                daemon.configure(CONFIG.replace("=99", f"={hertz}"))
+                daemon.send(signal.SIGHUP)
+                daemon.wait_for_log("Stopped session 'other'", mark)
+                wait_until(lambda: set(states(daemon).values()) == {"active"}, 20, "both sessions")
+        finally:
+            over.set()
+            watcher.join()
+        check("active" in seen and "inactive" not in seen, f"states in the file: {seen}")
 
 
 def n_events(daemon):
