@@ -9,7 +9,6 @@
 #include "perfdata/feature/environment.h"
 #include "perfdata/tracing/tracing.h"
 #include "perfdata/writer/encode.h"
-#include "util/clock.h"
 #include "util/macro.h"
 
 /*
@@ -17,9 +16,6 @@
  * (merge_compare() has checked that) and come from the first one that has them; lists are united;
  * what depends on events is made again.
  */
-
-/* A wall clock that moved by more between two recordings was set. */
-#define ADJUSTED_NS NS_PER_SECOND
 
 typedef int (*Maker)(Merge *m, unsigned bit);
 
@@ -300,24 +296,17 @@ static uint64_t merge_feature_offset_of(const PdEnvironment *env) {
     return env->clock_data_wall_ns - env->clock_data_clockid_ns;
 }
 
-/*
- * The wall clock is adjusted all the time, and each recording converted its coverage by its own
- * CLOCK_DATA. The result has that of the first one, so all coverages are converted by it: two
- * recordings that follow each other without a gap on the clock of their samples still do. Where the
- * clock was set, or the host restarted, only the wall clock can tell how they follow each other.
- */
+/* The result has the CLOCK_DATA of the first recording. */
 static int merge_feature_align_coverages(const Merge *m, PdEnvironment **envs) {
     for (size_t i = 1; i < m->n_inputs; i++) {
         const PdEnvironment *first = envs[0], *env = envs[i];
-        uint64_t offset = merge_feature_offset_of(first) - merge_feature_offset_of(env);
 
         if (!first->has[PD_FEATURE_CLOCK_DATA] || !env->has[PD_FEATURE_CLOCK_DATA] ||
-            first->clock_data_clockid != env->clock_data_clockid ||
-            MIN(offset, -offset) > ADJUSTED_NS)
+            first->clock_data_clockid != env->clock_data_clockid)
             continue;
-        if (pd_coverage_shift(&envs[i]->coverage, offset) < 0)
+        if (pd_coverage_align(&envs[i]->coverage, merge_feature_offset_of(env),
+                              merge_feature_offset_of(first)) < 0)
             return -ENOENT;
-        pd_coverage_clip(&envs[i]->coverage);
     }
     return 0;
 }

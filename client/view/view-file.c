@@ -5,6 +5,7 @@
 #include "client/file/recording.h"
 #include "client/view/view-work.h"
 #include "perfdata/feature/environment.h"
+#include "util/array.h"
 #include "util/clock.h"
 
 /*
@@ -15,7 +16,8 @@
 
 typedef struct ViewClock {
     bool real_known;
-    uint64_t real_offset;       /* add it to a time of the recording, modulo 2^64 */
+    uint64_t real_offset; /* add it to a time of the recording, modulo 2^64 */
+    uint64_t clock_id;
     uint64_t first_ns, last_ns; /* of samples; 0, 0: not known */
     bool coverage_known;
     PdCoverage coverage; /* of the recording */
@@ -58,6 +60,7 @@ static int view_file_read_clock(PdReader *reader, bool scans, ViewClock *clock) 
         return r;
     clock->real_known = env->has[PD_FEATURE_CLOCK_DATA];
     clock->real_offset = env->clock_data_wall_ns - env->clock_data_clockid_ns;
+    clock->clock_id = env->clock_data_clockid;
     clock->first_ns = env->first_sample_time;
     clock->last_ns = env->last_sample_time;
     if (clock->last_ns == 0 && scans)
@@ -128,16 +131,23 @@ static void view_file_note_window(ViewWork *work, const ViewClock *clock) {
 /* Cuts what the recording says about gaps to the window. */
 static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     const ViewSettings *s = work->settings;
-    PdCoverage *coverage = &clock->coverage, united;
-    const PdCoverage *both[] = {coverage, &work->view->coverage};
+    PdCoverage *coverage = &clock->coverage, *slot;
     uint64_t since_ns = s->since.set ? view_file_ns(s->since.us) : 0,
              until_ns = s->until.set ? view_file_ns(s->until.us) : UINT64_MAX,
              end_ns = clock->last_ns + clock->real_offset;
-    int r;
+    int r = 0;
 
     work->lacks_coverage |= !clock->coverage_known;
     if (!clock->coverage_known)
         return 0;
+    if (work->n_coverages == 0) {
+        work->clock_difference = clock->real_offset;
+        work->clock_id = clock->clock_id;
+    }
+    if (clock->clock_id == work->clock_id)
+        r = pd_coverage_align(coverage, clock->real_offset, work->clock_difference);
+    if (r < 0)
+        return r;
     if (s->last.set && clock->real_known)
         since_ns = end_ns - MIN(view_file_ns(s->last.us), end_ns);
     coverage->to_ns = MIN(coverage->to_ns, until_ns);
@@ -145,13 +155,28 @@ static int view_file_note_coverage(ViewWork *work, ViewClock *clock) {
     if (coverage->from_ns >= coverage->to_ns)
         return 0;
     pd_coverage_clip(coverage);
-    r = pd_coverage_unite(both, work->view->coverage_known ? 2 : 1, &united);
-    if (r < 0)
-        return r;
-    pd_coverage_done(&work->view->coverage);
-    work->view->coverage = united;
-    work->view->coverage_known = true;
+    slot = array_grow(&work->coverages, &work->n_coverages);
+    if (!slot)
+        return -ENOMEM;
+    *slot = *coverage;
+    *coverage = (PdCoverage){};
     return 0;
+}
+
+/* All at once: the files may come in any order. The time between two recordings is a gap. */
+static int view_files_unite_coverage(ViewWork *work) {
+    _cleanup_free_ const PdCoverage **list = calloc(work->n_coverages + 1, sizeof(*list));
+    int r = list ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < work->n_coverages; i++)
+        list[i] = &work->coverages[i];
+    if (r == 0 && work->n_coverages > 0) {
+        r = pd_coverage_unite(list, work->n_coverages, &work->view->coverage);
+        work->view->coverage_known = r == 0;
+    }
+    return r < 0 ? complain(STATUS_FAILED, "Failed to compare what the recordings cover: %s.",
+                            strerror(-r))
+                 : STATUS_OK;
 }
 
 static int view_file_read(ViewWork *work, const char *path) {
@@ -239,7 +264,8 @@ int view_files_read(ViewWork *work, char **files) {
 
     for (; *files && status == STATUS_OK; files++)
         status = view_file_read(work, *files);
-    /* The time between two recordings is a gap of the view. */
+    if (status == STATUS_OK)
+        status = view_files_unite_coverage(work);
     if (view->coverage_known && !work->request->ignores_gaps)
         work->is_partial |= !pd_coverage_is_whole(&view->coverage);
     view->coverage_known &= !work->lacks_coverage;

@@ -37,6 +37,9 @@ void view_work_done(ViewWork *work) {
     for (size_t i = 0; work->events && i < work->settings->events.n; i++)
         free((void *)work->events[2 * i]);
     free((void *)work->events);
+    for (size_t i = 0; i < work->n_coverages; i++)
+        pd_coverage_done(&work->coverages[i]);
+    free(work->coverages);
     free(work->binaries);
 }
 

@@ -23,7 +23,10 @@ typedef struct ViewWork {
     PdReader *reader; /* of a file; borrowed by the builder */
     Follow *follow;
     bool is_partial;
-    bool lacks_coverage; /* one of several recordings does not say what it covers */
+    bool lacks_coverage;   /* one of several recordings does not say what it covers */
+    PdCoverage *coverages; /* of those that do, by the wall clock as the first of them has it */
+    size_t n_coverages;
+    uint64_t clock_difference, clock_id; /* of the first */
     ViewSettings common; /* `settings` may point here: the window of several recordings */
     char *binaries;      /* folder of the files that the running profd has kept; NULL: not known */
 } ViewWork;

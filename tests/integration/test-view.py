@@ -305,6 +305,22 @@ def a_gap_is_reported_alike_by_a_live_view_and_one_of_a_recording():
     equal((whole["complete"], whole["gaps"]), (True, []), "after the gap")
 
 
+@test
+def segments_that_follow_each_other_have_no_gap_in_any_order():
+    Run.get()
+    made = []
+    # Each has read its clocks for itself.
+    for _ in range(7):
+        time.sleep(0.3)
+        made.append(ended(view("rotate", "default"), 0).stdout.split()[-1])
+    segments = made[1:]
+    for files in (segments, [segments[0], *reversed(segments)][:-1]):
+        data = as_json(view("report", "--json=short", "--by=comm", *files), "report")
+        equal((data["complete"], data["gaps"]), (True, []), "segments that follow each other")
+    without = as_json(view("report", "--json=short", "--by=comm", segments[0], segments[3], segments[1]), "report", status=8)
+    equal([gap["reason"] for gap in without["gaps"]], ["unknown"], f"without the third one: {without['gaps']}")
+
+
 def recorded(name, *window):
     """A snapshot of a window of the past, and its window."""
     path = os.path.join(Run.folder, f"{name}.perf.data")

@@ -14,6 +14,8 @@
  */
 
 #define LOST_NEAR_NS NS_PER_SECOND
+/* A larger difference between two recordings was made by setting the clock. */
+#define COVERAGE_ADJUSTED_NS NS_PER_SECOND
 
 /* clang-format off */
 static const struct {
@@ -236,6 +238,15 @@ int pd_coverage_shift(PdCoverage *coverage, uint64_t offset) {
         coverage->gaps[i].to_ns += offset;
     }
     return coverage->from_ns <= coverage->to_ns ? 0 : -ERANGE;
+}
+
+int pd_coverage_align(PdCoverage *coverage, uint64_t difference, uint64_t other) {
+    uint64_t offset = other - difference;
+    int r = MIN(offset, -offset) > COVERAGE_ADJUSTED_NS ? 0 : pd_coverage_shift(coverage, offset);
+
+    if (r == 0)
+        pd_coverage_clip(coverage);
+    return r;
 }
 
 void pd_coverage_add_cpu(PdCoverage *coverage, uint32_t cpu) {

@@ -71,6 +71,12 @@ void pd_coverage_clip(PdCoverage *coverage);
  * is now before the beginning. */
 int pd_coverage_shift(PdCoverage *coverage, uint64_t offset);
 
+/* The wall clock is adjusted all the time, and each recording converts its coverage by its own
+ * difference, the wall clock minus that of its samples. With the difference of another recording,
+ * what follows without a gap on the clock of the samples still does. Where the clock was set
+ * meanwhile, or the host restarted, nothing changes. -ERANGE as above. */
+int pd_coverage_align(PdCoverage *coverage, uint64_t difference, uint64_t other);
+
 void pd_coverage_add_cpu(PdCoverage *coverage, uint32_t cpu);
 bool pd_coverage_has_cpu(const PdCoverage *coverage, uint32_t cpu);
 
