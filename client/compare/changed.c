@@ -270,7 +270,10 @@ static void changed_settings_done(void *settings) {
 
 /* clang-format off */
 static const Option changed_options[] = {
-    VIEW_OPTIONS(ChangedSettings, view)
+    VIEW_WINDOW_OPTIONS(ChangedSettings, view)
+    VIEW_FILTER_OPTIONS(ChangedSettings, view)
+    VIEW_LINE_OPTIONS(ChangedSettings, view)
+    VIEW_NAME_OPTIONS(ChangedSettings, view)
     {},
 };
 /* clang-format on */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/compare/compare.h"
@@ -56,6 +58,9 @@ static int diff_check(const Context *c, const DiffSettings *s, char **files) {
         return complain(STATUS_USAGE, "--output is for --flamegraph.");
     if (s->page && c->json != JSON_OFF)
         return complain(STATUS_USAGE, "Give either --flamegraph or --json.");
+    if (s->page && (s->rate || s->total || s->all))
+        return complain(STATUS_USAGE, "--rate, --total and --all are for the table, and a "
+                                      "--flamegraph shows shares of all functions.");
     return STATUS_OK;
 }
 
@@ -299,11 +304,19 @@ static PageInput diff_page_input(const DiffWork *work, const View *view, uint32_
 
 static int diff_write_page(PictureSink sink, void *sink_arg, void *arg) {
     const DiffWork *work = arg;
+    const char *of_after = work->after.page_subtitle ?: "";
+    _cleanup_free_ char *subtitle = NULL;
     PageInput after = diff_page_input(work, &work->after, work->event),
               before = diff_page_input(work, &work->before,
                                        compare_event(&work->after, &work->before, work->event));
     const PageFlameOptions options = {.before = &before};
 
+    if (asprintf(&subtitle, "%s%scompared with %s: %s", of_after, *of_after ? "; " : "",
+                 work->before.title, work->before.page_subtitle ?: "") < 0) {
+        subtitle = NULL;
+        return -ENOMEM;
+    }
+    after.subtitle = subtitle;
     return page_flame_graph(&after, &options, sink, sink_arg);
 }
 

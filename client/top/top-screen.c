@@ -90,7 +90,7 @@ static void top_screen_facts(const Top *top) {
     line.size--;
     text_puts(&line, ", ");
     figure_count(&line, table->lost);
-    text_puts(&line, " LOST");
+    text_puts(&line, table->n_events > 1 ? " LOST of all events" : " LOST");
     text_putc(&line, '\0');
     if (!buffer_error(&line))
         top_screen_line(1, A_BOLD, (const char *)line.data);

@@ -73,13 +73,19 @@ static void page_data_nodes(PageWriter *w, const PageData *data, bool compared) 
     page_puts(w, "\",\n");
 }
 
+/* NULL: the page is of several. */
+static const ProfileEvent *page_data_event_of(const PageInput *input) {
+    const Profile *profile = input->profile;
+
+    if (input->event < profile->n_events)
+        return &profile->events[input->event];
+    return profile->n_events == 1 ? &profile->events[0] : NULL;
+}
+
 static void page_data_event(PageWriter *w, const PageInput *input) {
     const Profile *profile = input->profile;
-    const ProfileEvent *event =
-        input->event < profile->n_events ? &profile->events[input->event] : NULL;
+    const ProfileEvent *event = page_data_event_of(input);
 
-    if (!event && profile->n_events == 1)
-        event = &profile->events[0];
     if (event) {
         page_puts(w, "\"event\":");
         page_json(w, text_set_get(profile->texts, event->name));
@@ -92,8 +98,9 @@ static void page_data_event(PageWriter *w, const PageInput *input) {
 
 static void page_data_facts(PageWriter *w, const PageInput *input, uint64_t folded) {
     const Profile *profile = input->profile;
+    const ProfileEvent *event = page_data_event_of(input);
 
-    page_json_u64(w, "lost", profile->lost);
+    page_json_u64(w, "lost", event ? event->lost : profile->lost);
     page_json_u64(w, "folded", profile->folded + folded);
     page_json_u64(w, "folded_labels", profile->folded_labels);
     page_json_u64(w, "broken", profile->broken);

@@ -7,6 +7,7 @@ import collections
 import functools
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -209,7 +210,10 @@ def a_page_shows_both_sides():
     page = os.path.join(FOLDER.name, "diff.html")
     shown("diff", "--flamegraph", "--output", page, alone(), joined())
     with open(page, encoding="utf-8") as f:
-        check("perl" in f.read(), "perl is not in the page")
+        text = f.read()
+    check("perl" in text, "perl is not in the page")
+    check(re.search(r"compared with [^\"]*alone", text), "the page does not say what it is compared with")
+    ended(profctl("diff", "--flamegraph", "--rate", "--output", page, alone(), joined()), 2, "--rate, --total and --all are for the table")
 
 
 @test

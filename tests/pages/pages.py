@@ -298,6 +298,8 @@ def bottom_up_begins_with_the_function_that_ran_most():
     press_root_child(b, share=0.01)
     equal(b.text("#chosen-name"), hottest, "the first box")
     check(f"{own[hottest]:,} samples" in b.text("#chosen-weight"), b.text("#chosen-weight"))
+    # What a function took itself is the total of its box; the boxes above are ways to it.
+    check("Self" not in b.text("#chosen-weight"), b.text("#chosen-weight"))
     picture(b, "bottom-up")
     no_error(b)
 

@@ -40,11 +40,11 @@ const weightText = (n) => formatWeight(n, model.unit, data.event);
 
 // Rows of a tooltip: a word, a share, a weight.
 function weightRows(tree, node) {
-    const rows = [
-        ["Total", formatShare(tree.total[node], total), weightText(tree.total[node])],
-        ["Self", formatShare(tree.self[node], total), weightText(tree.self[node])],
-    ];
+    const rows = [["Total", formatShare(tree.total[node], total), weightText(tree.total[node])]];
 
+    // A box of a tree of callers is a way into a function, and not the function.
+    if (!tree.upwards)
+        rows.push(["Self", formatShare(tree.self[node], total), weightText(tree.self[node])]);
     if (tree.samples)
         rows.push(["Samples", "", formatCount(tree.samples[node])]);
     if (tree.before) {

@@ -152,11 +152,12 @@ class FrameTable {
             const cell = element("td", { class: "number" });
 
             if (c.signed) {
-                const value = c.value(f), a = this.sums.self[f], scale = this.total / (this.before || 1);
-                const b = this.sums.selfBefore[f], sure = Math.abs(a - b * scale) > 2 * Math.sqrt(a + b * scale * scale);
+                const value = c.value(f), scale = this.sums.allSamples / (this.sums.allSamplesBefore || 1);
+                const a = this.sums.samples[f], b = this.sums.samplesBefore[f];
+                const sure = Math.abs(a - b * scale) > 2 * Math.sqrt(a + b * scale * scale);
 
-                cell.title = sure || this.model.unit !== "samples" ? "" : "This may be noise.";
-                cell.classList.add(!sure && this.model.unit === "samples" ? "same" : value > 0 ? "more-than" : value < 0 ? "less-than" : "same");
+                cell.title = sure ? "" : "This may be noise.";
+                cell.classList.add(!sure ? "same" : value > 0 ? "more-than" : value < 0 ? "less-than" : "same");
                 cell.append(element("b", {}, c.text(f)));
                 return cell;
             }

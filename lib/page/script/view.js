@@ -161,7 +161,7 @@ function treeUpwards(model, source, rootFrame, origins, firsts, frameMap, least)
         while (children.length > 0)
             work.push(children.pop());
     }
-    return maker.finish();
+    return { ...maker.finish(), upwards: true };
 }
 
 // From entries, which are nodes, downwards to their callees.
@@ -291,6 +291,10 @@ function functionSums(model, weights, frameMap) {
     if (weights.before) {
         sums.selfBefore = new Float64Array(frames.n);
         sums.before = new Float64Array(frames.n);
+        sums.samples = new Float64Array(frames.n);
+        sums.samplesBefore = new Float64Array(frames.n);
+        sums.allSamples = sumOf(weights.samples || weights.self);
+        sums.allSamplesBefore = sumOf(weights.samplesBefore || weights.before);
     }
     for (let i = 1; i < nodes.n; i++) {
         while (path.length > 0 && nodes.end[path[path.length - 1].node] <= i)
@@ -298,8 +302,11 @@ function functionSums(model, weights, frameMap) {
         const frame = frameMap ? frameMap[nodes.frame[i]] : nodes.frame[i];
 
         sums.self[frame] += weights.self[i];
-        if (weights.before)
+        if (weights.before) {
             sums.selfBefore[frame] += weights.before[i];
+            sums.samples[frame] += (weights.samples || weights.self)[i];
+            sums.samplesBefore[frame] += (weights.samplesBefore || weights.before)[i];
+        }
         if (open[frame]++ === 0) {
             sums.total[frame] += columns.total[i];
             if (weights.before)
