@@ -273,10 +273,13 @@ int keeper_seal(Keeper *keeper, int fd, bool sensitive) {
 
 bool keeper_dispose(Keeper *keeper, int fd) {
     KeeperRequest request = keeper_lane_request_of(KEEPER_CLOSE);
+    _cleanup_close_ int next = eventfd(0, EFD_CLOEXEC);
 
-    if (keeper_lane_send(keeper, KEEPER_LANE_CLOSE, &request, fd) < 0)
+    if (next < 0 || keeper_lane_send(keeper, KEEPER_LANE_CLOSE, &request, fd) < 0)
         return false;
     (void)close(fd);
+    /* The helper closes what it has when the next one comes: only the last to close it waits. */
+    (void)keeper_lane_send(keeper, KEEPER_LANE_CLOSE, &request, next);
     return true;
 }
 

@@ -32,7 +32,8 @@ typedef struct Answer {
     KeeperReply reply;
     int fd;      /* -1: none */
     bool is_own; /* close the descriptor after it was sent */
-    bool later;  /* the reply is sent later */
+    bool later;  /* the reply is sent later, or never */
+    bool keeps;  /* the descriptor of the request stays open */
 } Answer;
 
 typedef int (*Handler)(ServeLink *link, const KeeperRequest *request, int fd, Answer *answer);
@@ -72,7 +73,7 @@ enum { HELPER_KILLED_FIRST = 200 };
 static void serve_run_helper(const ServeContext *keeper, KeeperLane lane, int socket) {
     const struct HelperRow *row = &helpers[lane];
     ServeContext context = {.host = keeper->host, .life = -1, .listen = -1};
-    ServeLink link = {.context = &context, .fd = socket, .lane = lane};
+    ServeLink link = {.context = &context, .fd = socket, .kept = -1, .lane = lane};
 
     (void)prctl(PR_SET_NAME, row->name, 0, 0, 0);
     exec_be_killed_first(HELPER_KILLED_FIRST);
@@ -225,10 +226,13 @@ static int serve_seal(ServeLink *link, const KeeperRequest *request, int fd,
     return sealer_seal(link->context->host, fd, request->sensitive != 0);
 }
 
-/* The descriptor is closed after this, by the caller. */
-static int serve_close(ServeLink *link _unused_, const KeeperRequest *request _unused_,
-                       int fd _unused_, Answer *answer) {
-    answer->later = true;
+/* The recorder still has the descriptor when it comes here, and has closed it when the next one
+ * comes. */
+static int serve_close(ServeLink *link, const KeeperRequest *request _unused_, int fd,
+                       Answer *answer) {
+    closep(&link->kept);
+    link->kept = fd;
+    answer->later = answer->keeps = true;
     return 0;
 }
 
@@ -345,6 +349,8 @@ int serve_request(ServeLink *link) {
         r = serve_refuse(link, "malformed", r);
     else
         r = serve_handle(link, &request, fd, &answer);
+    if (answer.keeps)
+        fd = -1;
     return answer.later ? 0 : serve_send_answer(link, &answer, r);
 }
 

@@ -21,6 +21,7 @@ typedef struct ServeContext {
 typedef struct ServeLink {
     ServeContext *context;
     int fd;             /* -1: gone */
+    int kept;           /* what a helper is to close, until the next one comes; -1: none */
     KeeperLane lane;    /* in a helper: its own lane */
     bool may_take_over; /* no other recorder runs that it would have to wait for */
     bool upgraded;
