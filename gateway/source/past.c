@@ -21,8 +21,10 @@
  * that nobody goes on with ends.
  */
 
-#define PATIENCE_NS (500 * NS_PER_MS)
-#define REST_NS     (20 * NS_PER_SECOND)
+/* How long the next window of a stream is waited for: as long as the stream took to open. */
+#define PATIENCE_NS     (500 * NS_PER_MS)
+#define PATIENCE_MAX_NS (5 * NS_PER_SECOND)
+#define REST_NS         (20 * NS_PER_SECOND)
 
 /* How long its end is waited for: longer than it waits for a connection, twice. */
 enum { PAST_END_S = 12 };
@@ -45,6 +47,7 @@ struct Past {
     pthread_t thread;
     bool is_running;
     PastReading reading; /* of the thread alone */
+    uint64_t opening_ns; /* until the first window of its stream was read; likewise */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -99,12 +102,14 @@ static PastJob *past_choose(Past *past, bool is_patient) {
 /* Waits for it, and lets the stream rest in between. NULL: stop. The caller holds the lock. */
 static PastJob *past_wait(Past *past) {
     uint64_t since_ns = clock_monotonic_ns(), now_ns = since_ns;
+    uint64_t opening_ns = MIN(past->opening_ns, PATIENCE_MAX_NS);
+    uint64_t patience_ns = MAX(opening_ns, PATIENCE_NS);
     PastJob *job = NULL;
 
     while (!past->stop) {
         bool goes_on = past_reading_has_stream(&past->reading);
-        bool is_patient = goes_on && now_ns < since_ns + PATIENCE_NS;
-        struct timespec end = clock_timespec(since_ns + (is_patient ? PATIENCE_NS : REST_NS));
+        bool is_patient = goes_on && now_ns < since_ns + patience_ns;
+        struct timespec end = clock_timespec(since_ns + (is_patient ? patience_ns : REST_NS));
 
         job = past_choose(past, is_patient);
         if (job)
@@ -159,9 +164,13 @@ static void *past_run(void *userdata) {
     PastJob *job;
 
     while ((job = past_next(past))) {
+        bool goes_on = past_reading_goes_on(&past->reading, &job->window);
+        uint64_t begin_ns = clock_monotonic_ns();
         Interval *interval = NULL;
         int r = past_reading_take(&past->reading, &job->window, &interval);
 
+        if (!goes_on)
+            past->opening_ns = clock_monotonic_ns() - begin_ns;
         past_put(past, job, r, interval);
     }
     past_reading_rest(&past->reading);
