@@ -42,7 +42,7 @@ typedef enum KeeperKind {
     KEEPER_OPEN_MEMORY,
     KEEPER_OPEN_CODE_MAP,
     KEEPER_READ_PROCESS,
-    KEEPER_CLOSE, /* has no reply */
+    KEEPER_CLOSE, /* has no reply; the descriptor is closed when the next one comes */
     KEEPER_KINDS, /* the number of kinds */
 } KeeperKind;
 
