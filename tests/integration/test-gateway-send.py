@@ -199,7 +199,8 @@ def what_profd_deletes_while_an_engine_is_away_is_counted_and_logged():
         log = g.log()
         deleted_s, missing_s = (g.counter("there", key) / SECOND for key in ("deletedNs", "missingNs"))
     check(2 < deleted_s <= most_s, f"{deleted_s} s were deleted, and the engine was away for {most_s} s before")
-    check(deleted_s + 1.5 < missing_s < deleted_s + 4, f"{missing_s} s are missing, {deleted_s} of them deleted, and 2 s were paused")
+    # The segment that retention deleted last may reach into the pause.
+    check(deleted_s + 1 < missing_s < deleted_s + 4, f"{missing_s} s are missing, {deleted_s} of them deleted, and 2 s were paused")
     check(status["missingUsec"] >= status["deletedUsec"], f"the status is {status}")
     check(re.search(r"lost profiles: profd deleted \d+ s, to stay within its limits", log), log[-2000:])
     seconds = sum(int(n) for n in re.findall(r"lost profiles: profd deleted (\d+) s", log))

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "perfdata/feature/environment.h"
 #include "profile/intake/builder-private.h"
 #include "util/array.h"
 
@@ -83,12 +84,34 @@ int builder_event_number(ProfileBuilder *builder, const PdEvent *event, BuilderE
     return 0;
 }
 
+int builder_read_recorder(ProfileBuilder *builder) {
+    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
+    int r;
+
+    if (builder->is_recorder_known)
+        return 0;
+    r = pd_environment_new(&env);
+    if (r == 0)
+        r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_VERSION);
+    if (r < 0)
+        return r;
+    builder->is_of_profd = pd_environment_is_of_profd(env);
+    builder->is_recorder_known = true;
+    return 0;
+}
+
 /* perf writes how many samples each event lost in all when it ends, without a time, and profd when
  * it has read the counts of the kernel, of no thread. These figures are exact, and those of the
  * LOST records are in them. What the hardware lost is told of by the kernel, of the thread that
  * ran. */
-static bool builder_lost_is_exact(const PdRecord *record, const PdStamp *stamp) {
-    return record->type == PD_RECORD_LOST_SAMPLES && (stamp->time == 0 || stamp->tid == 0);
+static int builder_lost_is_exact(ProfileBuilder *builder, const PdRecord *record,
+                                 const PdStamp *stamp) {
+    int r;
+
+    if (record->type != PD_RECORD_LOST_SAMPLES || stamp->time == 0)
+        return record->type == PD_RECORD_LOST_SAMPLES;
+    r = builder_read_recorder(builder);
+    return r < 0 ? r : builder->is_of_profd && stamp->tid == 0;
 }
 
 static void builder_lost_take_back(ProfileBuilder *builder) {
@@ -131,7 +154,10 @@ int builder_lost(ProfileBuilder *builder, const PdRecord *record, const PdStamp 
         event = pd_events_by_id(pd_reader_events(builder->reader), body.lost.id) ?: event;
     if (!event || (record->misc & LOST_BY_FILTER) || !builder_lost_counts(builder, stamp))
         return 0;
-    if (builder_lost_is_exact(record, stamp))
+    r = builder_lost_is_exact(builder, record, stamp);
+    if (r < 0)
+        return r;
+    if (r > 0)
         builder_lost_take_back(builder);
     row = builder_event(builder, event);
     if (!row)

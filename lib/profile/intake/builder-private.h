@@ -174,6 +174,8 @@ BuilderEvent *builder_event(ProfileBuilder *builder, const PdEvent *event);
 /* Its number in the profile. */
 int builder_event_number(ProfileBuilder *builder, const PdEvent *event, BuilderEvent *row,
                          uint32_t *ret);
+/* Sets is_of_profd; the head of a stream is complete with its first sample. */
+int builder_read_recorder(ProfileBuilder *builder);
 int builder_lost(ProfileBuilder *builder, const PdRecord *record, const PdStamp *stamp);
 
 /* In builder-frame.c: */

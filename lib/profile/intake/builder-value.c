@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
-#include "perfdata/feature/environment.h"
 #include "profile/intake/builder-private.h"
 
 /*
@@ -40,23 +39,6 @@ static int builder_value_replace(ProfileBuilder *builder, const PdReadValue *val
     return 0;
 }
 
-/* The head of a stream is complete with its first sample. */
-static int builder_value_read_recorder(ProfileBuilder *builder) {
-    _cleanup_(pd_environment_freep) PdEnvironment *env = NULL;
-    int r;
-
-    if (builder->is_recorder_known)
-        return 0;
-    r = pd_environment_new(&env);
-    if (r == 0)
-        r = pd_environment_read_feature(env, builder->reader, PD_FEATURE_VERSION);
-    if (r < 0)
-        return r;
-    builder->is_of_profd = pd_environment_is_of_profd(env);
-    builder->is_recorder_known = true;
-    return 0;
-}
-
 /* How far the counter that took the sample went for it; 0: not known. */
 static uint64_t builder_value_own_period(const PdSample *sample) {
     bool is_frequency = sample->event->attr.flags & PD_ATTR_FREQ;
@@ -76,7 +58,7 @@ static bool builder_value_has_begun(const PdSample *sample, uint64_t own_period)
 }
 
 int builder_values_begin(ProfileBuilder *builder, const PdSample *sample, BuilderFirst *ret) {
-    int r = builder_value_read_recorder(builder);
+    int r = builder_read_recorder(builder);
 
     if (r < 0)
         return r;

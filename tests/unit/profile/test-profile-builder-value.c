@@ -118,6 +118,39 @@ static ProfileEvent event_of(const Profile *p, const char *name) {
 
 static const ProfileOptions all = {.keys = 1 << PROFILE_EVENT};
 
+static void put_loss(Made *m, PdRecordType type, uint64_t lost, uint32_t thread, uint64_t time) {
+    bool is_of_ring = type == PD_RECORD_LOST;
+
+    put_header(&m->records, type, 0, is_of_ring ? 48 : 40, false);
+    if (is_of_ring)
+        buffer_u64(&m->records, LEADER, false);
+    buffer_u64(&m->records, lost, false);
+    buffer_u32(&m->records, thread, false);
+    buffer_u32(&m->records, thread, false);
+    buffer_u64(&m->records, time, false);
+    buffer_u64(&m->records, LEADER, false);
+}
+
+/* 20 samples by a LOST record, and 23 by the count of a thread. */
+static void check_lost(const char *recorder, uint32_t thread, uint64_t lost) {
+    _cleanup_(made_done) Made m = {};
+
+    put_values(&m, LEADER, 10, 1000, 1000, 70);
+    put_loss(&m, PD_RECORD_LOST, 20, 7, 11);
+    put_loss(&m, PD_RECORD_LOST_SAMPLES, 23, thread, 12);
+    CHECK_OK(make(&m, recorder, PD_LAYOUT_FILE, &all));
+    CHECK_EQ(m.profile->lost, lost);
+}
+
+TEST(what_profd_counts_as_lost_has_the_lost_records_in_it) {
+    check_lost("profd 1.2.3", 0, 23);
+}
+
+TEST(what_the_hardware_lost_is_lost_besides) {
+    check_lost("profd 1.2.3", 7, 43);
+    check_lost("6.1.0", 0, 43);
+}
+
 /* Two CPUs, after a day. */
 static void put_day(Made *m) {
     put_values(m, LEADER, 10, 1000, day, 3 * day);

@@ -495,34 +495,6 @@ TEST(lost_samples_are_counted_once) {
     CHECK_EQ(m.profile->events[0].lost, 17);
 }
 
-/* A LOST record at the time 11, and what was lost up to the time 12 by the count of a thread. */
-static void check_lost_by(uint32_t thread, uint64_t lost) {
-    _cleanup_(made_done) Made m = {};
-
-    begin(&m, 0, 0);
-    put_chain(&m, PD_MISC_USER, 10, CODE, USER, CODE);
-    put_header(&m.bytes, PD_RECORD_LOST, 0, 8 + 16 + 24, false);
-    buffer_u64(&m.bytes, 5, false);
-    buffer_u64(&m.bytes, 20, false);
-    put_trailer(&m.bytes, 11);
-    put_header(&m.bytes, PD_RECORD_LOST_SAMPLES, 0, 8 + 8 + 24, false);
-    buffer_u64(&m.bytes, 23, false);
-    buffer_u32(&m.bytes, thread, false);
-    buffer_u32(&m.bytes, thread, false);
-    buffer_u64(&m.bytes, 12, false);
-    buffer_u64(&m.bytes, 0, false);
-    CHECK_OK(make(&m, &all));
-    CHECK_EQ(m.profile->lost, lost);
-}
-
-TEST(what_profd_counts_as_lost_has_the_lost_records_in_it) {
-    check_lost_by(0, 23);
-}
-
-TEST(what_the_hardware_lost_is_lost_besides) {
-    check_lost_by(PID, 43);
-}
-
 TEST(a_window_has_the_losses_in_it) {
     _cleanup_(made_done) Made with = {}, without = {};
     ProfileOptions options = {.filter = {.until_ns = 12}};
