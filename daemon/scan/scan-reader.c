@@ -396,7 +396,7 @@ static void scan_reader_note_cpu(ScanReader *s) {
     atomic_store(&s->scan_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (now_ns - s->cpu_noted_ns < CPU_NOTED_NS || keeper_status(s->keeper, &status) < 0)
         return;
-    /* What the keeper used before this recorder is not of its time, which the rest begins with. */
+    /* The other figures begin with this recorder, and the keeper may have served others before. */
     if (s->cpu_noted_ns == 0 && (status.restarts > 0 || status.upgraded))
         s->keeper_before_ns = status.cpu_ns;
     s->cpu_noted_ns = now_ns;

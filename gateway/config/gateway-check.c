@@ -87,7 +87,7 @@ static void gateway_check_age(GatewayLoad *load, size_t i) {
                             "would not be sent again");
 }
 
-/* What may have recordings instead of profiles, and keys that are for those alone. */
+/* Reports a type that cannot have recordings, and keys that only recordings use. */
 static void gateway_check_content(GatewayLoad *load, size_t i) {
     static const char *const keys[] = {"KeyTemplate", "ObjectIntervalSec"};
     const SendConfig *send = &load->config->sends[i];

@@ -19,7 +19,7 @@ typedef struct BacklogTime {
     uint64_t live_ns; /* what is on its way begins here; UINT64_MAX: nothing is */
 } BacklogTime;
 
-/* Nothing was recorded in this range: its unsent part leaves the backlog and counts as missing. */
+/* Removes the unsent part of a range in which profd recorded nothing; it counts as missing. */
 void backlog_forget(SendState *state, Range range);
 
 /* Whether the interval in which this time lies is one of those that are sent. */

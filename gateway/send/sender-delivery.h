@@ -7,7 +7,8 @@
 
 /* Sets `events`. */
 void sender_listen(Sender *sender);
-/* What cannot be sent now is in the list anyway. *ret stays NULL then. */
+/* Begins to send the interval. If that fails, *ret stays NULL, and the list still has the interval.
+ */
 void sender_deliver(Sender *sender, Interval *interval, uint64_t delay_ns, Delivery **ret);
 void sender_on_problem(void *userdata, const DeliveryProblem *problem);
 /* Whether a part of the range is being read or sent. */

@@ -33,9 +33,9 @@ static bool sender_may_send_live(const Sender *sender) {
     return true;
 }
 
-/* Where the time begins that was not followed before an interval. What lies between two intervals
- * of one run lasts as long as CLOCK_BOOTTIME says; if it looks longer, a clock that was behind was
- * set right: what was sent before it fell behind is no gap, and of the rest only an absence is. */
+/* Finds where the gap before an interval begins. CLOCK_BOOTTIME says how long the time between two
+ * intervals of one run lasted. If the wall clock says more, somebody set a clock right that was
+ * behind: then only the time in which the gateway was absent is a gap. */
 static uint64_t sender_gap_since(Sender *sender, uint64_t since_ns) {
     const SendState *state = &sender->state;
     uint64_t now_ns = clock_ns(CLOCK_BOOTTIME), interval_ns = sender->rules.interval_ns;
@@ -129,7 +129,8 @@ void sender_offer(Sender *sender, Interval *interval) {
         sender_deliver(sender, interval, sender->spread_ns, slot);
     else
         slot = NULL;
-    /* What is on its way is written when it arrived: until then the file asks for it again. */
+    /* A delivery writes the state when it has arrived; until then the file still lists its
+     * interval. */
     if (!slot || is_first || has_gap || sender->is_dirty)
         sender_save(sender);
     sender_wake(sender);

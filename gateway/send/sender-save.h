@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a destination sends when; what all parts of it need, and its state on the disk. The struct
- * is open for those parts and for destination.c, which makes it. */
+/* A sender decides what its destination gets and when. This part writes its state to the disk, and
+ * has what the other parts need. They use the struct, and destination.c makes it. */
 
 #include "send/backlog.h"
 #include "send/delivery.h"
@@ -58,6 +58,6 @@ void sender_note(const Sender *sender);
 /* Keeps a sentence for the status. */
 void sender_keep_error(Sender *sender, const char *sentence);
 bool sender_is_waiting(const Sender *sender);
-/* What is due is done soon, or at a time of CLOCK_MONOTONIC. */
+/* The sender does what is due: soon, or at a time of CLOCK_MONOTONIC. */
 void sender_wake(Sender *sender);
 void sender_wake_at(Sender *sender, uint64_t monotonic_ns);
